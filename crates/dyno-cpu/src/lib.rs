@@ -1,9 +1,9 @@
 //! Hot loops compiled twice: for every processor, and for those with AVX2.
 //!
-//! A wheel has to run on any x86-64 processor, so the compiler may use only what all of them have: registers of 16
-//! bytes and shifts by one fixed register. Nearly all processors in use have registers of 32 bytes and free shifts
-//! (AVX2, BMI, since 2013). Work passed to [`run`] is compiled for both, and the processor's features decide at run
-//! time which version runs.
+//! A Python wheel has to run on any x86-64 processor, so the compiler may use only what all of them have: registers of
+//! 16 bytes, and shifts whose count is in one fixed register. Nearly all processors in use have registers of 32 bytes,
+//! and shifts with the count in any register (AVX2, BMI, since 2013). Work passed to [`run`] is compiled for both
+//! kinds, and the processor's features decide at run time which version runs.
 //!
 //! ```
 //! struct Sum<'a>(&'a [i64]);
@@ -22,16 +22,17 @@
 //!
 //! Limits: only code that is inlined into [`Work::run`] is compiled for the wider registers, so every function called
 //! in its loops must be `#[inline(always)]`, too. Floats give the same results, since nothing is contracted or
-//! reordered. The check costs a load and a branch: too much for a single number, negligible for a column.
+//! reordered. The check of the processor costs a load and a branch: too much for a single number, negligible for a
+//! column.
 //!
-//! [`equal_to`] compares many bytes at once on every processor: the compiler does not make that of a portable loop.
-//! `unsafe` is used there and in [`run`], nowhere else.
+//! [`equal_to`] compares many bytes at once on every processor: the compiler does not generate such code from a
+//! portable loop. `unsafe` is used in these two functions, and nowhere else.
 
 #![allow(clippy::inline_always)]
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Work with a hot loop.
+/// Work that contains a hot loop.
 pub trait Work {
     /// Result of the work.
     type Done;
@@ -56,7 +57,8 @@ pub fn run<W: Work>(work: W) -> W::Done {
 /// Number of bytes that [`equal_to`] compares.
 pub const BLOCK: usize = 32;
 
-/// Returns a bit for each byte of the block, the first one lowest, that is `one` or `other`.
+/// Returns a bit for each byte of the block, the lowest bit for the first byte; a bit is set if the byte is `one` or
+/// `other`.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)] // A byte and the bits of a mask have no sign.
@@ -75,7 +77,8 @@ pub fn equal_to(block: &[u8; BLOCK], one: u8, other: u8) -> u32 {
     half(0) | half(16) << 16
 }
 
-/// Returns a bit for each byte of the block, the first one lowest, that is `one` or `other`.
+/// Returns a bit for each byte of the block, the lowest bit for the first byte; a bit is set if the byte is `one` or
+/// `other`.
 #[inline(always)]
 #[cfg(not(target_arch = "x86_64"))]
 pub fn equal_to(block: &[u8; BLOCK], one: u8, other: u8) -> u32 {
@@ -99,8 +102,8 @@ pub fn is_wide() -> bool {
     }
 }
 
-/// Sets whether work runs with the wide registers (to compare the two); returns true if it now does, which needs a
-/// processor that has them.
+/// Selects the wide registers, or the narrow ones, to compare the two; returns true if work now runs with the wide
+/// ones, which only some processors have.
 #[cold]
 pub fn choose(is_wide: bool) -> bool {
     let is_wide = is_wide && has_wide();
@@ -122,7 +125,7 @@ fn has_wide() -> bool {
     false
 }
 
-/// Runs the work on a processor with these features; on any other processor this is undefined behaviour.
+/// Runs the work compiled for AVX2 and BMI; undefined behaviour on a processor without these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[allow(unsafe_code)]

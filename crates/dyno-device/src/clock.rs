@@ -6,11 +6,12 @@
 //!                                        '--> reply, and how late it was
 //! ```
 //!
-//! The simulation and its devices are those of `dyno-model`, unchanged. Its clock never passes the wall clock by more
-//! than half the floor: what the way through the kernel costs a request in both directions is taken off by letting
-//! requests arrive half a floor earlier and replies leave half a floor earlier. The reply to a program that waits alone
-//! leaves earlier still, by the time that an idle processor takes to start it. A request that the device completes
-//! faster than that is late by the difference; lateness is recorded for each.
+//! The simulation and its devices are those of `dyno-model`, unchanged. The floor is the time that a request spends in
+//! the kernel, there and back. To subtract it, requests arrive in the simulation half a floor earlier, and replies
+//! leave half a floor earlier; the simulated clock is therefore never ahead of the wall clock by more than half the
+//! floor. If only one request is outstanding, its reply leaves earlier still, by the time that an idle processor takes
+//! to start the waiting program. If the device completes a request in less time than is subtracted, the reply is late
+//! by the difference; the lateness of every reply is recorded.
 //!
 //! A flush is complete when every write that arrived before it is.
 
@@ -41,7 +42,7 @@ pub struct Clock {
     capacity_bytes: u64,
 }
 
-/// A device that has yet to be built, in the thread that will drive it: simulations stay in the thread that made them.
+/// A device that is built later, in the thread that will drive it: a simulation cannot leave the thread that made it.
 pub struct Driver {
     shared: Arc<Shared>,
     model: Model,
@@ -77,7 +78,7 @@ impl Clock {
     /// Builds the device and starts a thread that drives it.
     ///
     /// # Errors
-    /// The description is invalid, or there is no thread.
+    /// The description is invalid, or no thread can be started.
     pub fn start(model: Model) -> Result<Self, DeviceError> {
         let driver = Driver::new(model);
         let shared = Arc::clone(&driver.shared);
@@ -96,7 +97,7 @@ impl Clock {
         Ok(Self { shared, wake, join: Mutex::new(Some(join)), capacity_bytes: built? })
     }
 
-    /// Returns a device without a thread of its own, and the driver that builds it in the caller's thread. `wake` wakes
+    /// Returns a device without a thread, and the driver that builds the device in the caller's thread. `wake` wakes
     /// that thread.
     ///
     /// # Errors
@@ -113,12 +114,12 @@ impl Clock {
         self.capacity_bytes
     }
 
-    /// Returns the time now, for [`Clock::submit`] [ns].
+    /// Returns the current time on the clock that [`Clock::submit`] uses [ns].
     pub fn now_ns(&self) -> u64 {
         self.shared.now_ns()
     }
 
-    /// Sets the cost of a request without the device, which is subtracted from its time [ns].
+    /// Sets the time that a request takes without the device [ns]; it is subtracted from the time of every request.
     pub fn set_floor_ns(&self, floor_ns: u64) {
         self.shared.half_floor_ns.store(floor_ns / 2, Ordering::Relaxed);
     }
@@ -128,7 +129,7 @@ impl Clock {
         self.shared.wake_ns.store(wake_ns, Ordering::Relaxed);
     }
 
-    /// Replies after a pause of `pause_ns` [ns], like a device whose requests all take this time.
+    /// Replies after `pause_ns` [ns], like a device on which every request takes this time.
     pub fn pause(&self, arrived_ns: u64, pause_ns: u64, reply: Reply) {
         self.order(Order::Pause { arrived_ns, pause_ns, reply });
     }
@@ -138,7 +139,7 @@ impl Clock {
         self.order(Order::Io { arrived_ns, pieces, reply });
     }
 
-    /// Submits a flush.
+    /// Submits a flush; `reply` runs when every write that arrived before it is complete.
     pub fn flush(&self, arrived_ns: u64, reply: Reply) {
         self.order(Order::Flush { arrived_ns, reply });
     }
@@ -148,7 +149,7 @@ impl Clock {
         self.order(Order::Discard { arrived_ns, ranges, reply });
     }
 
-    /// Returns the wear of the device's flash; empty if it has none, or has been stopped.
+    /// Returns the wear of the device's flash; empty if the device has no flash, or has been stopped.
     pub fn wear(&self) -> Vec<Wear> {
         if self.shared.stopping.load(Ordering::Relaxed) {
             return Vec::new();
@@ -163,12 +164,12 @@ impl Clock {
         (self.wake)();
     }
 
-    /// Returns the times of all completed requests.
+    /// Returns histograms of the times of all completed requests.
     pub fn timing(&self) -> Timing {
         self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Completes all outstanding requests at once, and ends the thread.
+    /// Completes all outstanding requests immediately, and ends the thread.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         (self.wake)();

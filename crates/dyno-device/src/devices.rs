@@ -31,7 +31,7 @@ const DEVICES: [(&str, &str); 20] = [
     ("premium-ssd", include_str!("../devices/premium-ssd.toml")),
 ];
 
-/// Returns name and TOML text of the built-in devices.
+/// Returns the name and TOML text of each built-in device.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     DEVICES.into_iter()
 }
@@ -45,7 +45,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Parses the description of a device and applies changed parameters.
+    /// Parses the description of a device (`toml`), and changes the parameters that `settings` names.
     ///
     /// # Errors
     /// The description or a setting is invalid: the error names the place and what is allowed.
@@ -63,7 +63,7 @@ impl Model {
         Ok(self.machine.data_device(sim)?)
     }
 
-    /// Returns the time of a request on the idle device, in virtual time [ns].
+    /// Returns the time that a request takes on the idle device, in virtual time [ns].
     ///
     /// # Errors
     /// The description is invalid.

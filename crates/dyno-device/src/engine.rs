@@ -15,7 +15,7 @@ use crate::orders::{Order, Range, Reply, Shared};
 /// The thread spins for this long before an event [ns]: longer than the system takes to wake it.
 const SPIN_NS: u64 = 60_000;
 
-/// Pieces that the device has completed at the current instant.
+/// Pieces of requests that the device has completed at the current instant.
 struct Finished {
     sim: Sim,
     pieces: RefCell<Vec<(u64, u64)>>,
@@ -30,15 +30,15 @@ impl Observer for Finished {
 /// Time until the thread that drives a device is needed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Until it is woken.
+    /// The thread is not needed until it is woken.
     Forever,
-    /// This time at most: it spins for the rest.
+    /// The thread may sleep for this time at most; it spins until the event.
     AtMost(Duration),
-    /// No time.
+    /// The thread is needed now.
     None,
 }
 
-/// What was asked of the device.
+/// What a program requested from the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Io(Kind),
@@ -103,7 +103,7 @@ impl Engine {
         self.rest()
     }
 
-    /// Completes all outstanding requests at once.
+    /// Completes all outstanding requests immediately.
     pub fn complete_all(&mut self) {
         for (_, open) in std::mem::take(&mut self.open) {
             (open.reply)();
@@ -117,7 +117,7 @@ impl Engine {
         self.shared.half_floor_ns.load(Ordering::Relaxed)
     }
 
-    /// Returns how much earlier than its modelled time a reply is to be sent now [ns].
+    /// Returns how much earlier than at its modelled time a reply must be sent now [ns].
     fn early_ns(&self) -> u64 {
         let alone = self.open.len() + self.flushes.len() == 1;
         self.half_floor_ns() + if alone { self.shared.wake_ns.load(Ordering::Relaxed) } else { 0 }
@@ -246,7 +246,7 @@ impl Engine {
         timing.flush_ns.record(took_ns);
     }
 
-    /// Returns the time until the next event.
+    /// Returns the time until the thread is needed again.
     fn rest(&self) -> Rest {
         let Some(next_ns) = self.simulation.next_ns() else { return Rest::Forever };
         let wait_ns = next_ns.saturating_sub(self.shared.now_ns() + self.early_ns());

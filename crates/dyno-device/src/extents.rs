@@ -61,7 +61,7 @@ impl Extents {
         Some(extent)
     }
 
-    /// Frees the space of a file from an offset on; returns the ranges of the device that are free now.
+    /// Frees the space of a file from an offset to its end; returns the ranges of the device that this has freed.
     pub fn free(&mut self, file: u64, offset: u64) -> Vec<Range> {
         let first = offset.div_ceil(EXTENT_BYTES);
         let gone: Vec<_> = self.of.keys().copied().filter(|&(of, number)| of == file && number >= first).collect();
@@ -71,7 +71,8 @@ impl Extents {
         free.into_iter().map(|extent| (extent * EXTENT_BYTES, EXTENT_BYTES)).collect()
     }
 
-    /// Returns the ranges of the device that hold a range of a file; parts without allocated space are left out.
+    /// Returns the ranges of the device where a range of a file is stored; parts of the file without allocated space
+    /// are left out.
     pub fn ranges(&self, file: u64, offset: u64, bytes: u64) -> Vec<Range> {
         let parts = offset / EXTENT_BYTES..(offset + bytes).div_ceil(EXTENT_BYTES);
         let part = |number: u64| {
@@ -83,13 +84,13 @@ impl Extents {
         parts.filter_map(part).collect()
     }
 
-    /// Returns the address of an offset of a file, if it has space.
+    /// Returns the device address of an offset in a file, or `None` if no space is allocated there.
     pub fn address(&self, file: u64, offset: u64) -> Option<u64> {
         let extent = self.of.get(&(file, offset / EXTENT_BYTES))?;
         Some(extent * EXTENT_BYTES + offset % EXTENT_BYTES)
     }
 
-    /// Returns the file of each extent in use, and the number of the extent within the file.
+    /// Returns for each extent in use the file that it belongs to, and its number within that file.
     pub fn files(&self) -> HashMap<u64, (u64, u64)> {
         self.of.iter().map(|(&(file, number), &extent)| (extent, (file, number))).collect()
     }

@@ -26,13 +26,13 @@ pub enum FaultKind {
     /// After a write hole, a page has content that neither the program nor the array wrote.
     #[serde(skip_deserializing)]
     RebuiltPage,
-    /// After a power cut a page has its former content.
+    /// A page had its former content after a power cut.
     #[serde(skip_deserializing)]
     LostPage,
-    /// After a power cut some sectors of a page have their former content.
+    /// Some sectors of a page had their former content after a power cut.
     #[serde(skip_deserializing)]
     TornPage,
-    /// After a power cut a new, removed or renamed file is as before.
+    /// The creation, removal or renaming of a file was undone by a power cut.
     #[serde(skip_deserializing)]
     UndoneName,
 }
@@ -58,19 +58,20 @@ pub struct Rule {
     /// Pattern for file paths relative to the folder, with `*` for any text; empty for all files.
     #[serde(default)]
     pub path: String,
-    /// Faulty operation; if none is given, reads, writes and flushes, as far as the kind allows.
+    /// Operation that is faulty; if absent, reads, writes and flushes are faulty, as far as the kind of fault applies
+    /// to them.
     #[serde(default)]
     pub operation: Option<Operation>,
     /// Offset of the first faulty byte in each file.
     #[serde(default)]
     pub from_bytes: u64,
-    /// Byte after the last faulty one; 0 for the end of the file.
+    /// Offset of the byte after the last faulty one; 0 for the end of the file.
     #[serde(default)]
     pub to_bytes: u64,
     /// Number of operations that succeed before the first fault.
     #[serde(default)]
     pub after: u64,
-    /// Number of faulty operations after that; 0 for all.
+    /// Number of faulty operations from then on; 0 for all.
     #[serde(default)]
     pub count: u64,
     /// Additional time of a slow operation [ms].
@@ -108,7 +109,7 @@ impl Rule {
 /// A fault that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FaultRow {
-    /// Time of the fault, since 1970 [ns].
+    /// Time of the fault, since 1970-01-01 UTC [ns].
     pub at_ns: u64,
     /// Effect of the fault.
     pub kind: FaultKind,
@@ -118,7 +119,7 @@ pub struct FaultRow {
     pub file: String,
     /// Offset of the operation [bytes].
     pub offset_bytes: u64,
-    /// Its length [bytes].
+    /// Length of the operation [bytes].
     pub bytes: u64,
 }
 
@@ -128,11 +129,11 @@ pub struct Faults {
     rows: Mutex<Vec<FaultRow>>,
 }
 
-/// Maximum number of recorded faults; further ones are only counted by their rule.
+/// Maximum number of recorded faults; further faults are only counted for their rule.
 const ROWS_MOST: usize = 10_000;
 
 impl Faults {
-    /// Returns the faults for these rules.
+    /// Returns the rules, with no fault recorded yet.
     pub fn new(rules: Vec<Rule>) -> Self {
         let rules = rules.into_iter().map(|rule| (rule, Mutex::new(0))).collect();
         Self { rules, rows: Mutex::default() }
@@ -143,7 +144,7 @@ impl Faults {
         self.rules.is_empty()
     }
 
-    /// Returns the rule that makes this operation faulty, if any, and records the fault.
+    /// Records a fault if a rule makes this operation faulty; returns that rule, or `None`.
     pub fn strike(&self, operation: Operation, file: impl Fn() -> String, offset: u64, bytes: u64) -> Option<&Rule> {
         let mut shown = None;
         for (rule, seen) in &self.rules {
@@ -178,7 +179,7 @@ impl Faults {
     }
 }
 
-/// Returns the time since 1970 [ns].
+/// Returns the time since 1970-01-01 UTC [ns].
 pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }

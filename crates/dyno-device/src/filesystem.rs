@@ -1,4 +1,5 @@
-//! Files of the mounted folder: I/O goes to the underlying folder at once, replies follow at the device's time.
+//! Files of the mounted folder: I/O is done in the underlying folder immediately, and the reply follows when the
+//! modelled device is done.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -26,7 +27,7 @@ use crate::write_hole::Hole;
 /// Time for which the kernel may cache names and attributes, since nobody else changes the underlying folder.
 pub const KEEP: Duration = Duration::from_secs(59);
 
-/// Longest pause that a write of the status file may ask for [ns].
+/// Longest pause that a write to the status file can request [ns].
 const LONGEST_PAUSE_NS: u64 = 1_000_000;
 
 /// An open file or folder.
@@ -76,7 +77,7 @@ pub struct Shared {
     pub wake_ns: AtomicU64,
     pub direct_io: bool,
     pub polls: bool,
-    /// How requests come from the kernel.
+    /// How the kernel passes requests to the mount.
     pub transport: Transport,
     pub kernel_writeback: bool,
     pub device: String,
@@ -90,17 +91,17 @@ pub fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct DeviceFiles(pub Arc<Shared>);
 
 impl Shared {
-    /// Returns the path of a node number in the underlying folder.
+    /// Returns the path in the underlying folder of the node with this number.
     pub fn path(&self, number: u64) -> Result<PathBuf, Errno> {
         locked(&self.nodes).path(number).ok_or(Errno::ENOENT)
     }
 
-    /// Returns the path of a name within a folder.
+    /// Returns the path in the underlying folder of a name in a folder.
     pub fn place(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
         Ok(self.path(parent)?.join(name))
     }
 
-    /// Registers something opened and returns its handle.
+    /// Registers an open file or folder, and returns its handle.
     pub fn keep(&self, opened: Opened) -> FileHandle {
         let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
         locked(&self.opened).insert(handle, Arc::new(opened));
@@ -120,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Runs a change of files or folders, unless the power is off or fails at this change.
+    /// Runs `work`, which changes files or folders; fails if the power is off, or goes off at this change.
     pub fn change<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
         let power = self.power.read().unwrap_or_else(PoisonError::into_inner);
         if power.off || self.ended.load(Ordering::Relaxed) {
@@ -148,7 +149,7 @@ impl Shared {
         self.clock.as_ref().map_or(0, Clock::now_ns)
     }
 
-    /// Submits a range of a file to the device, and replies when the device has completed it.
+    /// Submits I/O on a range of a file to the device, and replies when the device has completed it.
     fn submit(&self, kind: Kind, number: u64, range: (u64, u64), arrived_ns: u64, reply: Reply) -> Result<(), Reply> {
         let Some(clock) = &self.clock else {
             reply();
@@ -160,7 +161,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Allocates space for a range of a file on an array with a write hole.
+    /// Allocates space for a range of a file, if the device is an array with a write hole.
     fn settle(&self, kind: Kind, number: u64, range: (u64, u64)) {
         if self.hole.is_some() {
             locked(&self.extents).pieces(kind, number, range.0, range.1);
@@ -175,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// Tells the device that ranges of it are free, without waiting for it.
+    /// Informs the device that these ranges are free, without waiting for a reply.
     pub fn forget_ranges(&self, ranges: Vec<Range>) {
         if let Some(clock) = self.clock.as_ref().filter(|_| !ranges.is_empty()) {
             clock.discard(clock.now_ns(), ranges, Box::new(|| {}));
@@ -284,8 +285,8 @@ impl Shared {
         }
     }
 
-    /// Completes a write of the status file, which measures this machine: at once, or after a pause as long as the
-    /// write's offset [ns].
+    /// Completes a write to the status file, by which the cost of a request on this machine is measured: immediately,
+    /// or after a pause of as many ns as the write's offset.
     fn measure(&self, pause_ns: u64, arrived_ns: u64, reply: impl FnOnce(Result<(), Errno>) + Send + 'static) {
         match &self.clock {
             Some(clock) if (1..=LONGEST_PAUSE_NS).contains(&pause_ns) => {
@@ -295,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Makes a file or folder durable after the device's flush.
+    /// Makes a file or folder durable, once the device has completed its flush.
     pub fn sync(&self, number: u64, handle: FileHandle, reply: impl FnOnce(Result<(), Errno>) + Send + 'static) {
         let arrived_ns = self.arrival_ns();
         let found = self.opened(handle);
@@ -332,7 +333,7 @@ impl Shared {
         }
     }
 
-    /// Returns the status.
+    /// Returns the state of the mount.
     pub fn status(&self) -> Status {
         let none = Times::default();
         let timing = self.clock.as_ref().map_or_else(Timing::default, Clock::timing);

@@ -1,16 +1,17 @@
 //! Unsynced file contents, and what remains of them after a power cut.
 //!
-//! Files below hold what programs see. The journal keeps what a disk would still have: for each page written since the
-//! file was last synced its former content, for each change of a folder how to undo it. A power cut then decides page
-//! by page: the new content is there, or the former, or some sectors of each. Since every page is decided for itself,
-//! later writes may survive where earlier ones are lost: their order is that of a device which reorders at will until
-//! it has to flush.
+//! The files in the underlying folder have the content that programs see. The journal keeps what a disk would still
+//! have: the former content of each page written since the file was last synced, and how to undo each change of a
+//! folder. At a power cut each page gets, independently of the others, its new content, its former content, or some
+//! sectors of each. So later writes can survive although earlier ones are lost, as on a device that reorders writes at
+//! will until a flush.
 //!
-//! A sync of a file makes its pages and its size durable. Changes of folders become durable in their order, when their
-//! folder is synced; with [`Names::WithFiles`] any sync makes all of them durable, as on file systems with one journal.
+//! A sync of a file makes its pages and its size durable. Changes of a folder become durable in the order in which they
+//! were made, when the folder is synced; with [`Names::WithFiles`] any sync makes all of them durable, as on file
+//! systems with one journal.
 //!
-//! Limits: a page has two states, the synced one and the last; what was between them is never left. A shortened file is
-//! short or as long as before.
+//! Limits: after a power cut a page has its synced content or its latest one, never one in between. A shortened file is
+//! either short or as long as before.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -30,44 +31,44 @@ pub const PAGE_BYTES: u64 = 4_096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Names {
-    /// When their folder is synced, as POSIX promises.
+    /// When the folder that was changed is synced, as POSIX guarantees.
     #[default]
     WithFolders,
-    /// When anything is synced, as in file systems with one journal.
+    /// When any file or folder is synced, as in file systems with one journal.
     WithFiles,
 }
 
 /// Unsynced state of a file.
 #[derive(Default)]
 pub struct Unsynced {
-    /// Former content of pages by number; the page at the former end of the file may be shorter.
+    /// Former content of pages, by page number; the page in which the file formerly ended can be shorter.
     pages: BTreeMap<u64, Vec<u8>>,
     /// Former size [bytes].
     size: u64,
-    /// Pages whose sync has failed; later syncs do not write them.
+    /// Numbers of pages whose sync has failed; later syncs do not write them.
     dropped: HashSet<u64>,
 }
 
 /// Effects of a power cut on file contents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lost {
-    /// Files with unsynced pages.
+    /// Number of files with unsynced pages.
     pub files: u64,
-    /// Unsynced pages.
+    /// Number of unsynced pages.
     pub pages: u64,
-    /// Pages that got their former content back.
+    /// Number of pages that got their former content back.
     pub pages_lost: u64,
-    /// Pages in which some sectors got their former content back.
+    /// Number of pages in which some sectors got their former content back.
     pub pages_torn: u64,
-    /// Changes of folders that were undone.
+    /// Number of changes of folders that were undone.
     pub names_undone: u64,
-    /// Pages that a rebuild of a RAID-5 array damaged.
+    /// Number of pages that a rebuild of a RAID-5 array damaged.
     pub pages_rebuilt: u64,
     /// Each lost, torn or damaged page, and each change of a folder that was undone.
     pub rows: Vec<FaultRow>,
 }
 
-/// Treatment of unsynced data in a power cut: probabilities in sixteenths.
+/// How a power cut treats unsynced data: probabilities in sixteenths.
 #[derive(Clone, Copy, Debug)]
 pub struct Mood {
     /// Probability that a page is lost [1/16].
@@ -77,7 +78,7 @@ pub struct Mood {
 }
 
 impl Mood {
-    /// Draws the probabilities: often extremes or simple values, otherwise a random one.
+    /// Draws the probabilities at random: often extreme or simple values, otherwise any value.
     pub fn draw(dice: &mut Xoshiro256) -> Self {
         let lost_16 = [0, 16, 8, 1, 15, dice.below(17)][dice.below(6) as usize];
         let torn_16 = [0, 4, 16 - lost_16][dice.below(3) as usize].min(16 - lost_16);
@@ -85,15 +86,15 @@ impl Mood {
     }
 }
 
-/// Unsynced page of a file: its content when it was synced, and the last that was written.
+/// Unsynced page of a file, with its synced content and its latest content.
 pub struct Unsure {
     /// Node number of the file.
     pub file: u64,
     /// Number of the page.
     pub page: u64,
-    /// Synced content, with zeros behind the end of the file.
+    /// Synced content, padded with zeros beyond the end of the file.
     pub former: Vec<u8>,
-    /// Written content, likewise.
+    /// Latest written content, padded in the same way.
     pub latest: Vec<u8>,
 }
 
@@ -130,7 +131,7 @@ impl Journal {
         self.before_write(number, file, new_size.min(size), removed)
     }
 
-    /// Marks a file as durable.
+    /// Records that the content and size of a file are durable.
     pub fn sync(&mut self, number: u64, size: u64) {
         let Some(unsynced) = self.files.get_mut(&number) else { return };
         let dropped = std::mem::take(&mut unsynced.dropped);
@@ -163,7 +164,7 @@ impl Journal {
         self.files.remove(&number);
     }
 
-    /// Returns the unsynced pages of the files that still exist, in order; those of shortened files are left out.
+    /// Returns the unsynced pages of the files that still exist, in order; shortened files are left out.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -188,8 +189,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Restores each unsynced file to what the device has; `path` returns the path of those that still exist, and
-    /// `note` is called with kind of fault, file and number of each page that is lost or torn.
+    /// Restores each unsynced file to the content that the device has. `path` returns the path of a file that still
+    /// exists; `note` is called with the kind of fault, the file and the page number of each page that is lost or torn.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -12,17 +12,17 @@
 //! | [`mount`] | a mounted folder: its start, status, power cut and end |
 //! | [`clock`] | the simulation of `dyno-model`, driven by arrivals in wall-clock time |
 //! | [`engine`] | that simulation, in the thread that drives it |
-//! | [`orders`] | what a device is to do |
+//! | [`orders`] | requests that other threads hand to a device's thread |
 //! | [`devices`] | the devices that come with dbdyno, and their descriptions |
 //! | `over_ring` | requests through `io_uring`, where the kernel offers it |
 //! | [`status`] | the state of a mount, as JSON |
 //! | [`extents`] | addresses of files on the device |
-//! | [`journal`] | what is not yet synced, and what is left of it after a power cut |
-//! | [`faults`] | errors, delays and lies of a device |
-//! | [`write_hole`] | what a RAID-5 array damages that loses power, then a member |
+//! | [`journal`] | data that are not yet synced, and how much of them survives a power cut |
+//! | [`faults`] | errors, delays and false flushes of a device |
+//! | [`write_hole`] | pages that a RAID-5 array damages when it loses power and then a member |
 //!
-//! Limits: data are not synced to the folder below, so that a crash of the machine itself may lose them; a flush of the
-//! device waits for its writes and costs nothing else.
+//! Limits: data are not synced to the underlying folder, so a crash of the machine itself can lose them. A flush of the
+//! device takes only the time until its earlier writes are complete.
 
 pub mod devices;
 pub mod replay;
@@ -75,10 +75,10 @@ pub enum DeviceError {
     /// A fault rule is invalid.
     #[error("{0}")]
     Fault(String),
-    /// The device is faster than a request through the kernel.
+    /// The modelled device is faster than a request through the kernel.
     #[error("{0}")]
     Floor(String),
-    /// The kernel refuses requests through `io_uring`.
+    /// The kernel does not accept requests through `io_uring`.
     #[error("{0}")]
     Ring(String),
     /// A thread ended unexpectedly.

@@ -31,7 +31,7 @@ use crate::status::{STATUS, Status, Transport};
 use crate::undo::Changes;
 use crate::write_hole::Hole;
 
-/// What to mount, and how.
+/// What to mount, and with which options.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountSpec {
@@ -44,38 +44,38 @@ pub struct MountSpec {
     /// Description (TOML) of the device; without one, I/O takes no modelled time.
     #[serde(default)]
     pub toml: Option<String>,
-    /// Parameters to change.
+    /// Parameters of the device to change: name and value.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
     /// Seed of the device's random times.
     #[serde(default)]
     pub seed: u64,
-    /// True if the kernel caches nothing, so that each read and write reaches the device.
+    /// True if the kernel caches nothing, so that every read and write reaches the device.
     #[serde(default)]
     pub direct_io: bool,
-    /// True if the power may be cut; the kernel then passes each write on at once.
+    /// True if the power can be cut; the kernel then passes each write on immediately.
     #[serde(default)]
     pub cuts: bool,
-    /// When changes of folders become durable.
+    /// Condition under which changes of folders become durable.
     #[serde(default)]
     pub names: Names,
     /// Fault rules.
     #[serde(default)]
     pub faults: Vec<Rule>,
-    /// Threads that take requests from the kernel.
+    /// Number of threads that take requests from the kernel.
     #[serde(default)]
     pub threads: usize,
-    /// True if one thread polls for requests, on a processor of its own, instead of being woken for each.
+    /// True if one thread polls for requests on a dedicated processor, instead of being woken for each request.
     #[serde(default)]
     pub polls: bool,
-    /// How requests come from the kernel.
+    /// How the kernel passes requests to the mount.
     #[serde(default)]
     pub transport: Transport,
 }
 
 impl MountSpec {
-    /// Returns a thread with a ring, if the mount can use one and the kernel offers it. A fault rule that makes the
-    /// device slow, or a journal of what a power cut undoes, would hold up the one thread of a ring.
+    /// Returns a thread that takes requests through `io_uring`, if the mount can use it and the kernel offers it. A
+    /// mount with fault rules or power cuts cannot: slow operations and the journal would hold up the only thread.
     fn ring(&self) -> Option<RingThread> {
         let wanted = self.transport == Transport::Ring && !self.cuts && self.faults.is_empty();
         wanted.then(|| RingThread::new(self.polls)).flatten()
@@ -90,12 +90,13 @@ pub struct Mount {
     folder: PathBuf,
 }
 
-/// Number of requests whose median is the floor.
+/// Number of requests that are timed; the floor is their median.
 const FLOOR_REQUESTS: usize = 400;
-/// Number of requests with a pause, whose median tells how long an idle processor takes to start.
+/// Number of requests with a pause that are timed; their median shows how long an idle processor takes to start a
+/// program.
 const PAUSED_REQUESTS: usize = 100;
-/// Pause before each of these requests [ns]: longer than a virtual machine's processor waits for work before it becomes
-/// idle.
+/// Pause before the reply to each of these requests [ns]: longer than a virtual machine's processor waits for work
+/// before it becomes idle.
 const PAUSE_NS: u64 = 300_000;
 /// Time for which an unmount waits for programs that use the folder.
 const BUSY: Duration = Duration::from_secs(1);
@@ -182,8 +183,8 @@ impl Mount {
         Ok(Self { shared, session: Mutex::new(Some(session.spawn()?)), ring, folder })
     }
 
-    /// Measures and returns the time of a request without the device [ns]; from now on it is subtracted from the
-    /// device's times.
+    /// Measures the floor, the time of a request without the device, and returns it [ns]; from then on it is subtracted
+    /// from the time of every request.
     fn take_floor(&self) -> io::Result<u64> {
         let file = File::options().write(true).open(self.folder.join(STATUS))?;
         let times = writes_ns(&file, 0, FLOOR_REQUESTS)?;
@@ -225,11 +226,11 @@ impl Mount {
         self.shared.power.read().unwrap_or_else(PoisonError::into_inner).off
     }
 
-    /// Cuts the power if it is on, and keeps a part of the unsynced data, drawn with `seed`. All later operations fail;
-    /// unmount and mount again to restore the power.
+    /// Cuts the power if it is on, and keeps a random part of the unsynced data, which depends on `seed`. All later
+    /// operations fail; unmount and mount again to restore the power.
     ///
     /// # Errors
-    /// The mount has no journal, or a file below cannot be written.
+    /// The mount has no journal, or an underlying file cannot be written.
     pub fn cut(&self, seed: u64, sector_bytes: u64) -> Result<Lost, DeviceError> {
         self.shared.power.write().unwrap_or_else(PoisonError::into_inner).off = true;
         let Some(mut undoable) = self.shared.undoable() else {
@@ -279,8 +280,8 @@ impl Mount {
         locked(&self.session).as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
-    /// Unmounts the folder; data stay in the underlying folder. With `at_once`, also while programs use it: they get
-    /// errors.
+    /// Unmounts the folder; the data stay in the underlying folder. With `at_once`, it is unmounted even while programs
+    /// use it; they then get errors.
     ///
     /// # Errors
     /// A program still uses the folder; it stays mounted.
@@ -306,7 +307,7 @@ impl Mount {
         Ok(ended?)
     }
 
-    /// Waits briefly for the ring's thread; programs with open files keep it running.
+    /// Waits briefly for the ring's thread to end; programs with open files can keep it running longer.
     fn wait_for_ring(&self) {
         let begin = Instant::now();
         while self.ring.as_ref().is_some_and(|ring| !ring.has_ended()) && begin.elapsed() < BUSY {
@@ -314,7 +315,7 @@ impl Mount {
         }
     }
 
-    /// Detaches the folder from the tree, and waits briefly for programs that only look at it.
+    /// Detaches the folder from the directory tree; waits briefly while a program uses it, in case the use is short.
     fn detach(&self, at_once: bool) -> Result<(), DeviceError> {
         // By force: what programs still have open answers errors, else they would wait for this process for ever.
         let flags = if at_once { MntFlags::MNT_DETACH | MntFlags::MNT_FORCE } else { MntFlags::empty() };
@@ -330,7 +331,7 @@ impl Mount {
     }
 }
 
-/// Returns the sorted times of `count` writes of the status file, each of which completes after a pause [ns].
+/// Returns the sorted times of `count` writes to the status file [ns]; the reply to each write comes after a pause.
 fn writes_ns(file: &File, pause_ns: u64, count: usize) -> io::Result<Vec<u64>> {
     let page = vec![0; PAGE_BYTES as usize];
     let mut times = Vec::with_capacity(count);
@@ -343,7 +344,7 @@ fn writes_ns(file: &File, pause_ns: u64, count: usize) -> io::Result<Vec<u64>> {
     Ok(times)
 }
 
-/// Waits for the threads of a detached folder; programs with open files keep them running.
+/// Waits briefly for the threads of a detached folder to end; programs with open files can keep them running longer.
 fn wait_for(session: BackgroundSession) -> io::Result<()> {
     let begin = Instant::now();
     while !session.guard.is_finished() && begin.elapsed() < BUSY {

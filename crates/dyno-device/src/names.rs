@@ -16,7 +16,7 @@ use crate::orders::Range;
 use crate::status::STATUS;
 use crate::undo::{Change, is_hidden};
 
-/// Attributes that a program asks to change.
+/// Changes of attributes that a program requests.
 pub struct Wanted {
     pub mode: Option<u32>,
     pub owner: (Option<u32>, Option<u32>),
@@ -58,7 +58,7 @@ impl Shared {
         Ok(attributes(number, &found))
     }
 
-    /// Creates a new name, and makes the program's user its owner.
+    /// Creates a file, folder or link under a new name, and makes the program's user its owner.
     pub fn make(
         &self,
         req: &Request,
@@ -206,7 +206,7 @@ impl Shared {
         Ok(Opened::Folder(found))
     }
 
-    /// Allocates or punches a range of a file; returns the ranges of the device that are to be discarded.
+    /// Allocates a range of a file, or punches a hole; returns the ranges of the device to be discarded.
     pub fn allocate(&self, handle: FileHandle, offset: u64, length: u64, mode: i32) -> Result<Vec<Range>, Errno> {
         let opened = self.opened(handle)?;
         let Opened::File(number, file) = &*opened else { return Err(Errno::EBADF) };

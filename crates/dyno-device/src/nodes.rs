@@ -15,7 +15,7 @@ pub const ROOT: u64 = 1;
 /// Number of the hidden status file.
 pub const STATUS_NUMBER: u64 = u64::MAX - 1;
 
-/// Parent of nodes that no longer have a name.
+/// Parent number of nodes that no longer have a name.
 const NOWHERE: u64 = 0;
 
 struct Node {
@@ -24,22 +24,22 @@ struct Node {
     below: (u64, u64),
 }
 
-/// Names by node number.
+/// Name and parent folder of each node, by node number.
 pub struct Nodes {
     root: PathBuf,
     by_number: HashMap<u64, Node>,
-    /// Numbers by device and inode in the underlying folder.
+    /// Node numbers by device and inode of the underlying file.
     numbers: HashMap<(u64, u64), u64>,
     next: u64,
 }
 
 impl Nodes {
-    /// Returns the numbers of an empty folder.
+    /// Returns the numbering of an empty folder.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), by_number: HashMap::new(), numbers: HashMap::new(), next: ROOT + 1 }
     }
 
-    /// Returns the path of a number in the underlying folder; `None` if it is unknown.
+    /// Returns the path in the underlying folder of the node with this number; `None` if the number is unknown.
     pub fn path(&self, number: u64) -> Option<PathBuf> {
         let mut names = Vec::new();
         let mut at = number;
@@ -53,13 +53,14 @@ impl Nodes {
         Some(path)
     }
 
-    /// Returns the path relative to the mounted folder, for messages.
+    /// Returns the path of a node relative to the mounted folder, for messages.
     pub fn shown(&self, number: u64) -> String {
         let path = self.path(number).unwrap_or_default();
         path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()
     }
 
-    /// Returns the number of the file under a name: the known one of its inode, or a new one.
+    /// Records that a name belongs to a file, and returns the file's node number: a new one if its inode is not known
+    /// yet.
     pub fn adopt(&mut self, parent: u64, name: &OsStr, found: &Metadata) -> u64 {
         let below = (found.dev(), found.ino());
         let number = *self.numbers.entry(below).or_insert_with(|| {
@@ -70,14 +71,14 @@ impl Nodes {
         number
     }
 
-    /// Records the new place of a number.
+    /// Records the new folder and name of a node.
     pub fn place(&mut self, number: u64, parent: u64, name: &OsStr) {
         if let Some(node) = self.by_number.get_mut(&number) {
             (node.parent, node.name) = (parent, name.to_owned());
         }
     }
 
-    /// Returns the number under a name, if it is known.
+    /// Returns the node number of a file, or `None` if its inode is not known.
     pub fn known(&self, found: &Metadata) -> Option<u64> {
         self.numbers.get(&(found.dev(), found.ino())).copied()
     }
@@ -98,7 +99,7 @@ impl Nodes {
     }
 }
 
-/// Returns the attributes of an underlying file under its node number.
+/// Returns the attributes of an underlying file, with its node number.
 pub fn attributes(number: u64, of: &Metadata) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),

@@ -1,4 +1,4 @@
-//! Orders to a device, and the state that its thread shares with other threads.
+//! Orders (I/O, flush, discard, pause) that other threads hand to a device's thread, and the state that they share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, mpsc};
@@ -10,7 +10,7 @@ use dyno_stats::histogram::LogHistogram;
 /// Function that sends the reply of a request.
 pub type Reply = Box<dyn FnOnce() + Send>;
 
-/// Order to a device.
+/// What a device's thread is to do.
 pub(crate) enum Order {
     Io { arrived_ns: u64, pieces: Vec<Request>, reply: Reply },
     Flush { arrived_ns: u64, reply: Reply },
@@ -38,19 +38,19 @@ impl Order {
 /// Times of completed requests.
 #[derive(Clone, Default)]
 pub struct Timing {
-    /// Modelled times of reads [ns].
+    /// Modelled time of each read [ns].
     pub read_ns: LogHistogram,
-    /// Modelled times of writes [ns].
+    /// Modelled time of each write [ns].
     pub write_ns: LogHistogram,
-    /// Modelled times of flushes [ns].
+    /// Modelled time of each flush [ns].
     pub flush_ns: LogHistogram,
-    /// Modelled times of discards [ns].
+    /// Modelled time of each discard [ns].
     pub discard_ns: LogHistogram,
-    /// Delay of replies after their modelled time [ns].
+    /// Delay of each reply after its modelled time [ns].
     pub late_ns: LogHistogram,
 }
 
-/// State of a device that its thread shares with others.
+/// State of a device that its thread shares with other threads.
 pub(crate) struct Shared {
     pub begin: Instant,
     pub inbox: Mutex<Vec<Order>>,
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the time since the beginning [ns].
+    /// Returns the time since the device was started [ns].
     pub fn now_ns(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }

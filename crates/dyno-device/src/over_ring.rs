@@ -7,8 +7,8 @@
 //!                           ^---------------- replies ------'
 //! ```
 //!
-//! So the program that waits for a read, write or sync is woken by the thread that saw it become due: nothing is handed
-//! to another thread on the way. What names files is seldom asked, since the kernel keeps it.
+//! So the thread that completes a read, write or sync wakes the waiting program itself, without handing anything to
+//! another thread. Requests about names and attributes are rare, since the kernel caches them.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,11 +28,11 @@ use crate::engine::{Engine, Rest};
 use crate::filesystem::{DeviceFiles, Shared, locked};
 use crate::requests::LARGEST_WRITE;
 
-/// Total number of entries, divided among the queues, and the limits of a queue's entries: requests of one processor
-/// that are under way at once.
+/// Total number of entries, divided among the queues, and the range of entries per queue: the number of requests of one
+/// processor that can be outstanding.
 const ENTRIES: u16 = 2_048;
 const DEPTH: std::ops::RangeInclusive<u16> = 16..=128;
-/// Opcodes of requests (`enum fuse_opcode`).
+/// Opcodes of requests that are handled here (`enum fuse_opcode`).
 const READ: u32 = 15;
 const WRITE: u32 = 16;
 const SYNC: u32 = 20;
@@ -41,8 +41,8 @@ const SYNC_FOLDER: u32 = 30;
 /// Size of a reply's header [bytes].
 const REPLY_HEADER: usize = 16;
 
-/// Time for which the thread stays awake after a reply, if the program's last request came within this time of the
-/// preceding reply: waking the thread on an idle processor would take as long.
+/// Time for which the thread stays awake after a reply, if the last request came within this time of the reply before
+/// it: waking the thread on an idle processor would take as long.
 const LINGER: Duration = Duration::from_micros(60);
 
 /// Content of a reply.
@@ -100,7 +100,7 @@ pub struct RingThread {
 }
 
 impl RingThread {
-    /// Starts a thread with a ring; `None` if the kernel does not offer one or refuses it to this process.
+    /// Starts a thread with a ring; `None` if the kernel does not offer rings, or denies them to this process.
     pub fn new(polls: bool) -> Option<Self> {
         if !dyno_ring::is_offered() {
             return None;
@@ -128,7 +128,7 @@ impl RingThread {
         self.waker.clone()
     }
 
-    /// Takes over the requests of a mount that has agreed to use the ring.
+    /// Starts to serve the requests of a mount through the ring, to which the kernel has agreed.
     ///
     /// # Errors
     /// The kernel refuses the ring, or the device cannot be built.
@@ -237,7 +237,7 @@ impl Server {
         engine.turn()
     }
 
-    /// Passes on the request of an entry.
+    /// Passes on the request in an entry of the ring.
     fn take(&mut self, entry: u32) -> io::Result<()> {
         let request = self.ring.request(entry);
         let outbox = Arc::clone(&self.outbox);
@@ -261,7 +261,7 @@ impl Server {
     }
 }
 
-/// Time of the last reply, and whether programs send their next request soon after a reply.
+/// When the last reply was sent, and whether programs usually send the next request soon after a reply.
 #[derive(Default)]
 struct Programs {
     left: Option<Instant>,
@@ -279,13 +279,13 @@ impl Programs {
         }
     }
 
-    /// Returns true while the next request is likely to come sooner than the thread could be woken.
+    /// Returns true while the next request is likely to come before the thread could be put to sleep and woken.
     fn come_back_soon(&self) -> bool {
         self.quick && self.left.is_some_and(|left| left.elapsed() < LINGER)
     }
 }
 
-/// Requests that are left to FUSE's library: they are passed to a session of the library over a socket.
+/// Requests that FUSE's library answers: they reach a session of the library over a socket.
 struct Others {
     ours: UnixDatagram,
     theirs: UnixDatagram,
@@ -341,7 +341,8 @@ fn receive(socket: &UnixDatagram, waiting: &Mutex<HashMap<u64, u32>>, outbox: &O
     }
 }
 
-/// Returns the first request of a session, which the kernel has sent to the mount's own session (`fuse_init_in`).
+/// Returns the first request of a session (`fuse_init_in`); the kernel has sent it only to the mount's original
+/// session.
 fn hello() -> Vec<u8> {
     const HEADER: usize = 40;
     const BODY: usize = 64;

@@ -9,7 +9,8 @@ use dyno_model::kernel::{Sim, Simulation};
 use crate::DeviceError;
 use crate::devices::Model;
 
-/// Number of outstanding requests at which a replay ends: the device is too slow, and disk schedulers get slow.
+/// Number of outstanding requests at which a replay stops: the device is too slow, and so are disk schedulers with so
+/// many requests.
 pub const UNDER_WAY_MOST: usize = 10_000;
 
 /// A recorded request.
@@ -37,7 +38,8 @@ impl Observer for Times {
 }
 
 /// Returns the time of each request on an initially idle device [ns]. Requests arrive as recorded, even if earlier ones
-/// are incomplete. When [`UNDER_WAY_MOST`] are outstanding, the replay ends, with times for the requests up to then.
+/// are incomplete. When [`UNDER_WAY_MOST`] requests are outstanding, the replay stops and returns the times of the
+/// requests up to then.
 ///
 /// # Errors
 /// The description is invalid, or the device does not complete the requests.

@@ -22,7 +22,7 @@ use crate::status::Transport;
 const FIRST: Generation = Generation(0);
 /// Largest write that the kernel sends in one request [bytes].
 pub const LARGEST_WRITE: u32 = 1 << 20;
-/// Number of background requests that the kernel may send at once.
+/// Number of background requests that the kernel may have outstanding.
 const AT_ONCE: u16 = 512;
 
 fn entry(reply: ReplyEntry, found: Result<fuser::FileAttr, Errno>) {

@@ -10,14 +10,14 @@ use dyno_stats::histogram::LogHistogram;
 /// Name of the hidden status file.
 pub const STATUS: &str = ".dbdyno-device";
 
-/// How requests come from the kernel.
+/// How the kernel passes requests to the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// Through `io_uring`, where the kernel offers it.
     #[default]
     Ring,
-    /// They are read from `/dev/fuse`.
+    /// By reads of `/dev/fuse`.
     Read,
 }
 
@@ -30,7 +30,7 @@ pub struct Times {
     pub p50_ns: f64,
     /// 99th percentile [ns].
     pub p99_ns: f64,
-    /// Longest [ns].
+    /// Longest time [ns].
     pub max_ns: u64,
 }
 
@@ -59,18 +59,18 @@ pub struct Status {
     pub floor_ns: u64,
     /// 99th percentile of the cost of a request through the kernel [ns]; its excess over the median is not subtracted.
     pub floor_p99_ns: u64,
-    /// Time to start the only waiting program on a processor that has become idle [ns]; subtracted when only one
-    /// request is outstanding.
+    /// Time to start a waiting program on a processor that has become idle [ns]; subtracted when only one request is
+    /// outstanding.
     pub wake_ns: u64,
-    /// True if the kernel caches writes until they are synced or old.
+    /// True if the kernel caches writes until they are synced, or have been cached for some time.
     pub kernel_writeback: bool,
     /// True if the kernel caches nothing.
     pub direct_io: bool,
     /// True if a thread polls for requests instead of being woken for each.
     pub polls: bool,
-    /// How requests come from the kernel.
+    /// How the kernel passes requests to the mount.
     pub transport: Transport,
-    /// Capacity of the device [bytes]; 0 without a device.
+    /// Capacity of the device [bytes]; 0 if no device is modelled.
     pub capacity_bytes: u64,
     /// Space in use on the device [bytes].
     pub used_bytes: u64,
@@ -80,9 +80,9 @@ pub struct Status {
     pub write: Times,
     /// Modelled times of flushes.
     pub flush: Times,
-    /// Modelled times of discards that the device takes.
+    /// Modelled times of the discards that the device executes.
     pub discard: Times,
-    /// Wear of its flash.
+    /// Wear of the device's flash.
     pub wear: Vec<Wear>,
     /// Delays of replies after their modelled time.
     pub late: Times,
@@ -91,7 +91,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Fills in the times from histograms.
+    /// Fills in the quantiles of times from histograms.
     #[must_use]
     pub fn with(mut self, timing: &Timing) -> Self {
         self.read = Times::of(&timing.read_ns);

@@ -1,7 +1,7 @@
 //! Changes of folders that are not yet durable, and how to undo them.
 //!
-//! What is removed or replaced is kept in a hidden folder until the change is durable. A power cut leaves the first few
-//! changes and undoes the rest, last first.
+//! Removed and replaced files are kept in a hidden folder until the change is durable. A power cut keeps the earliest
+//! few changes and undoes the rest, in reverse order.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,18 +15,18 @@ use crate::journal::Names;
 /// Name of the hidden folder that keeps removed files.
 pub const KEPT: &str = ".dbdyno-removed";
 
-/// A name in a folder: node number of the folder, and name.
+/// A name in a folder: node number of the folder, and the name.
 pub type Place = (u64, OsString);
 
 /// A change of folders.
 pub enum Change {
     /// A file, folder or link was created.
     Made(Place),
-    /// A file was removed; it is kept under this path.
+    /// A file was removed; its content is kept at this path.
     Removed(Place, u64, PathBuf),
     /// An empty folder was removed.
     RemovedFolder(Place),
-    /// Something was renamed; a file that had the new name is kept.
+    /// A file or folder was renamed; a file that had the new name before is kept.
     Renamed {
         /// Former name.
         from: Place,
@@ -34,7 +34,7 @@ pub enum Change {
         to: Place,
         /// Number of the renamed node.
         number: u64,
-        /// Number and path of the file that had the new name.
+        /// Node number of the file that had the new name before, and the path where it is kept.
         replaced: Option<(u64, PathBuf)>,
     },
 }
@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    /// Returns the name that is new, gone or changed.
+    /// Returns the name that the change created, removed or gave.
     fn place(&self) -> &Place {
         match self {
             Self::Made(place) | Self::Removed(place, ..) | Self::RemovedFolder(place) => place,
@@ -55,7 +55,7 @@ impl Change {
         }
     }
 
-    /// Returns number and path of the file that is kept for this change.
+    /// Returns the node number and path of the file that is kept for this change; `None` if there is no such file.
     fn kept(&self) -> Option<(u64, &Path)> {
         match self {
             Self::Removed(_, number, path) | Self::Renamed { replaced: Some((number, path)), .. } => {
@@ -78,7 +78,7 @@ impl Changes {
     /// Returns an empty list of changes, and creates the hidden folder.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The hidden folder cannot be created.
     pub fn new(root: &Path, names: Names) -> io::Result<Self> {
         let kept = root.join(KEPT);
         fs::create_dir_all(&kept)?;
@@ -93,7 +93,7 @@ impl Changes {
     /// Moves a file into the hidden folder; returns its path there.
     ///
     /// # Errors
-    /// It cannot be moved.
+    /// The file cannot be moved.
     pub fn keep(&mut self, path: &Path) -> io::Result<PathBuf> {
         self.number += 1;
         let kept = self.kept.join(self.number.to_string());
@@ -101,7 +101,8 @@ impl Changes {
         Ok(kept)
     }
 
-    /// Makes durable what a sync of a file or folder covers; returns the numbers of files that are gone for good.
+    /// Makes durable the changes that a sync covers, of `folder`, or of a file if `None`; returns the node numbers of
+    /// files that are now removed for good.
     pub fn sync(&mut self, folder: Option<u64>) -> Vec<u64> {
         let durable = match (self.names, folder) {
             (Names::WithFiles, _) => self.pending.len(),
@@ -121,8 +122,9 @@ impl Changes {
         gone
     }
 
-    /// Undoes a random number of the last changes, and returns the paths of the names that they concern. `path` returns
-    /// a place's path in the underlying folder; `moved` is called for files that are back at their former place.
+    /// Undoes a random number of the latest changes, and returns the paths of the names that they affected. `path`
+    /// returns the path of a name in the underlying folder; `moved` is called for each file that has its former name
+    /// again.
     ///
     /// # Errors
     /// A change cannot be undone.
@@ -146,7 +148,7 @@ impl Changes {
     /// Removes the hidden folder.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The hidden folder cannot be removed.
     pub fn end(&self) -> io::Result<()> {
         if self.kept.exists() { fs::remove_dir_all(&self.kept) } else { Ok(()) }
     }
@@ -182,7 +184,7 @@ fn undo(
     }
 }
 
-/// Returns true for names in the mounted folder that are dbdyno's own and hidden from programs.
+/// Returns true for names in the mounted folder that dbdyno uses itself and hides from programs.
 pub fn is_hidden(name: &OsStr) -> bool {
     name == KEPT
 }

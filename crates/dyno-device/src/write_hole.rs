@@ -7,12 +7,12 @@
 //!   a member is lost, b is rebuilt:  parity + a + c = b + (new a + old a): not b, which nobody had written
 //! ```
 //!
-//! After a cut the parity of each unsynced page has the content before or after the write, at random, whatever the page
-//! itself has. Then a member, drawn at random, is lost and rebuilt from the others before the array is checked. Pages
-//! that were synced long ago can so be damaged, in any file that shares a row with an unsynced page.
+//! After a cut the parity of each unsynced page matches its content before or after the write, at random, whichever of
+//! the two the page itself has. Then a randomly chosen member is lost and rebuilt from the others before the array is
+//! checked. This can damage pages that were synced long ago, in any file that shares a row with an unsynced page.
 //!
-//! Limits: files have their place on the array in the order of their first use since the mount; a page that was neither
-//! read nor written since then cannot be damaged. Files that were shortened and not synced are left alone.
+//! Limits: files get their place on the array in the order of their first use since the mount; a page that was neither
+//! read nor written since the mount cannot be damaged. Files that were shortened and not synced are never damaged.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,15 +30,15 @@ use crate::journal::{PAGE_BYTES, Unsure, read_page};
 /// Geometry of an array that has a write hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Members, one of which has the parity of each row.
+    /// Number of members; for each row, one of them has the parity.
     members: u64,
-    /// Pages of a member in each row.
+    /// Number of pages that a member has in each row.
     piece_pages: u64,
 }
 
-/// Members, if the rule does not say how many.
+/// Number of members, if the rule does not state it.
 const MEMBERS: u64 = 4;
-/// Size of a member's piece in each row, if the rule does not say it [KB].
+/// Size of a member's piece in each row, if the rule does not state it [KB].
 const STRIPE_KB: u64 = 64;
 const PAGES_OF_EXTENT: u64 = EXTENT_BYTES / PAGE_BYTES;
 
@@ -50,11 +50,11 @@ struct Part<'a> {
     differs: Vec<u8>,
 }
 
-/// A page of a file.
+/// A page of a file: node number of the file, and number of the page.
 pub type Page = (u64, u64);
 
 impl Hole {
-    /// Returns the array that a rule of this kind describes, if there is one.
+    /// Returns the array that the first write-hole rule describes; `None` without such a rule.
     ///
     /// # Errors
     /// The geometry is impossible.
@@ -75,13 +75,13 @@ impl Hole {
         self.members - 1
     }
 
-    /// Returns row, column and page within the piece, of a page of the device.
+    /// Returns for a page of the device its row, its column, and its number within the piece.
     fn place(self, page: u64) -> (u64, u64, u64) {
         let unit = page / self.piece_pages;
         (unit / self.columns(), unit % self.columns(), page % self.piece_pages)
     }
 
-    /// Returns the column of a row that a member has; `None` if it has the parity.
+    /// Returns the column that a member has in a row; `None` if the member has the row's parity.
     fn column_of(self, row: u64, member: u64) -> Option<u64> {
         let parity = self.columns() - row % self.members;
         let column = (member + self.members - parity - 1) % self.members;
@@ -89,7 +89,7 @@ impl Hole {
     }
 
     /// Loses a member after a cut and rebuilds it from the others; returns the pages whose content changes. `unsure`
-    /// are the pages that were not synced before the cut; `path` returns the path of a file that still exists.
+    /// lists the pages that were not synced before the cut; `path` returns the path of a file that still exists.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -127,7 +127,7 @@ impl Hole {
     }
 }
 
-/// Returns a page as rebuilt from the parity and the other pieces of its row.
+/// Returns the content of a page as rebuilt from the parity and the other pieces of its row.
 fn rebuilt(now: &[u8], column: u64, parts: &[Part]) -> Vec<u8> {
     let own = parts.iter().find(|part| part.column == column);
     let begin = own.map_or(now, |part| part.in_parity).to_vec();
@@ -192,7 +192,8 @@ mod tests {
         }
     }
 
-    /// A file fills a row, and its first page is being written: the rebuild of a lost member is correct or damages it.
+    /// A file fills a row, and a power cut interrupts the write of its first page: the rebuild of a lost member yields
+    /// correct pages, or damages them.
     #[test]
     fn only_pages_of_the_row_and_offset_of_an_unsynced_page_are_damaged_by_the_exclusive_or_of_its_versions() {
         let folder = std::env::temp_dir().join(format!("dyno-hole-{}", std::process::id()));

@@ -1,6 +1,7 @@
-//! Requests through `io_uring`: the same files and times as by reads of `/dev/fuse`.
+//! Requests through `io_uring`: the same content and times as with reads of `/dev/fuse`.
 //!
-//! The kernel's switch is set for these tests and set back after them; where that is not allowed they pass and say so.
+//! The tests switch FUSE over `io_uring` on in the kernel, and restore the switch afterwards. Where that is not
+//! allowed, they pass and report that they were skipped.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +20,7 @@ use crate::wall_clock::{Folder, one_server, quantile};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The kernel's switch, on until it is dropped.
+/// The kernel's switch for FUSE over `io_uring`; it is on until this is dropped.
 struct Switched {
     before: String,
     _guard: MutexGuard<'static, ()>,
@@ -53,7 +54,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8).collect()
 }
 
-/// Uses each kind of request once, and returns what a program sees.
+/// Sends each kind of request once, and returns what a program sees.
 fn story(root: &Path) -> Vec<String> {
     let mut seen = Vec::new();
     let large = content(3 << 20);
@@ -186,7 +187,7 @@ fn mounts_with_faults_read_dev_fuse() {
     mount.unmount(false).unwrap();
 }
 
-/// Prints the cost of a request by both ways.
+/// Prints the cost of a request for both paths: `io_uring` and reads of `/dev/fuse`.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_request() {

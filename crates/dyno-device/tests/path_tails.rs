@@ -1,7 +1,9 @@
-//! What the path through the kernel adds to a request, measured at devices that answer in constant times.
+//! What the path through the kernel adds to the time of a request, measured with devices that answer after a constant
+//! time.
 //!
-//! A mount that sleeps is woken for each request, one that polls is not. Nothing else differs, so the difference of their
-//! tails is the waking. A pipe without any mount shows what waking the reading program costs.
+//! A mount that sleeps is woken for each request; a mount that polls is not. Nothing else differs, so the difference
+//! between their tails is the cost of waking the mount. A pipe without any mount shows what it costs to wake the
+//! reading program.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)]
 
 use std::fs::File;
@@ -44,7 +46,7 @@ fn set_nonblocking(descriptor: impl AsFd) {
     fcntl(&descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).unwrap();
 }
 
-/// Returns how long a program waits for a byte that another thread, which spins, sends `service_us` later [us].
+/// Returns the times that a program waits for a byte that another, spinning thread sends after `service_us` [us].
 fn pipe_us(service_us: u64) -> Vec<f64> {
     let (mut ask, mut answer) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     set_nonblocking(&ask.0);
@@ -72,7 +74,7 @@ fn pipe_us(service_us: u64) -> Vec<f64> {
     times
 }
 
-/// Prints a row and returns how far p99 is above the time of service [us].
+/// Prints a row, and returns by how much p99 exceeds the service time [us].
 fn tail_us(name: &str, service_us: u64, times: &[f64]) -> f64 {
     let [half, late] = [0.5, 0.99].map(|q| quantile(times, q));
     let service = service_us as f64;

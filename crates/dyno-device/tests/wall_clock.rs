@@ -1,6 +1,7 @@
 //! Mounted devices in wall-clock time, compared with the same requests in virtual time and with closed forms.
 //!
-//! `cargo test --release -p dyno-device -- --ignored` on an idle machine. Without /dev/fuse they pass and say so.
+//! Run them with `cargo test --release -p dyno-device -- --ignored` on an idle machine. Without /dev/fuse they pass and
+//! report that they were skipped.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)]
 
 use std::cell::RefCell;
@@ -71,7 +72,7 @@ impl Drop for Folder {
     }
 }
 
-/// Returns latencies in virtual time of `depth` jobs that read pages at random, one after the other [ns].
+/// Returns the latencies of `depth` jobs in virtual time [ns]; each job reads random pages, one after the other.
 fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
     let simulation = Simulation::new(SEED);
     let device = Model::new(toml, &[], SEED).unwrap().build(simulation.sim()).unwrap();
@@ -92,7 +93,7 @@ fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
     seen.take()
 }
 
-/// Returns a new file of a mount, whose megabytes are in order on the device.
+/// Returns a new file on a mount, whose megabytes have consecutive addresses on the device.
 fn file_of(folder: &Folder) -> File {
     let path = folder.0.join("mounted/file");
     let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
@@ -103,7 +104,7 @@ fn file_of(folder: &Folder) -> File {
     file
 }
 
-/// Returns the latencies of the same jobs as threads that read from a mounted file [ns].
+/// Returns the latencies of the same jobs as threads that read a file on the mount [ns].
 fn wall_ns(folder: &Folder, mount: &Mount, file: File, depth: u64, count: u64) -> Vec<u64> {
     let file = Arc::new(file);
     let jobs = (0..depth).map(|job| {
@@ -137,10 +138,10 @@ fn floats(values: Vec<u64>) -> Vec<f64> {
     values.into_iter().map(|value| value as f64).collect()
 }
 
-/// Time that an idle core of a virtual machine may take to start a thread, about once in a hundred times [ns].
+/// Time that an idle core of a virtual machine takes to start a thread in about one of a hundred cases [ns].
 const START_NS: f64 = 30e3;
 
-/// Prints quantiles beside those of virtual time, and returns those that differ by more than 3 % (median) or 10 %
+/// Prints quantiles next to those in virtual time, and returns those that differ by more than 3 % (median) or 10 %
 /// (p99).
 fn misses(name: &str, found: &[f64], wanted: &[f64]) -> Vec<String> {
     let mut missed = Vec::new();
@@ -162,7 +163,7 @@ fn misses(name: &str, found: &[f64], wanted: &[f64]) -> Vec<String> {
     missed
 }
 
-/// Returns the quantiles that differ from virtual time on one device; none if it is faster than the floor.
+/// Returns the quantiles that differ from virtual time on one device; `None` if the device is faster than the floor.
 fn misses_on(name: &str, depth: u64, polls: bool) -> Option<Vec<String>> {
     let folder = Folder::new(&format!("same-{name}-{depth}-{polls}"))?;
     let toml = text_of(name);
@@ -205,7 +206,8 @@ fn reads_of_fast_devices_one_after_the_other_have_their_times_on_a_mount_that_po
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// Waits of a single server with constant times under random arrivals, after Pollaczek and Khinchine.
+/// Compares the waits at a single server with constant service times and random arrivals with the formula of Pollaczek
+/// and Khinchine.
 #[test]
 #[ignore = "needs an idle machine"]
 fn a_single_server_under_arrivals_at_random_waits_as_md1_does() {

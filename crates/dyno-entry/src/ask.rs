@@ -1,10 +1,10 @@
-//! Parser of the one command line that is answered here.
+//! Parser of `trace profile`, the command line that is answered here.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Width of a table if no width is known [columns].
+/// Width of a table if the width of the output is unknown [columns].
 const WIDTH: usize = 100;
 /// Smallest width of a table [columns].
 const NARROWEST: usize = 40;
@@ -21,7 +21,7 @@ pub enum Form {
 /// `trace profile FILES`, as a table or as JSON.
 #[derive(Debug)]
 pub struct Ask {
-    /// Names of the files as given.
+    /// Names of the files, as on the command line.
     pub files: Vec<String>,
     /// Format of the answer.
     pub form: Form,
@@ -30,8 +30,8 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Returns the parsed command, or `None` if this program does not answer it. Output to a terminal is left to
-    /// Python, which knows about colours.
+    /// Returns the parsed command, or `None` if this program does not answer it. Python answers if the output is a
+    /// terminal, since only Python can write colours.
     pub fn of(given: &[OsString]) -> Option<Self> {
         let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
         let words = words?;
@@ -43,7 +43,7 @@ impl Ask {
     }
 }
 
-/// Returns files and format, or `None` if another option is present.
+/// Returns the files and the format, or `None` if any other option is present.
 fn parts<'a>(words: &[&'a str]) -> Option<(Vec<&'a str>, Form)> {
     let (mut files, mut form) = (Vec::new(), Form::Table);
     let mut rest = words.iter();

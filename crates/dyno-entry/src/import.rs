@@ -1,9 +1,9 @@
 //! `dbdyno trace import FILES --out RUN` where nothing exists at RUN yet: writes Parquet, a manifest and two lines of
 //! output.
 //!
-//! Works like `trace/staging.py`: the run is made in a folder of another name beside its place, with a note of which
-//! process makes it, and renamed when it is complete. Any failure (a refused file, a full disk, something at the place)
-//! removes that folder, and Python starts again and reports the reason.
+//! Works like `trace/staging.py`: the run is made in a folder with a temporary name next to RUN, with a note that
+//! identifies the process, and renamed when it is complete. After any failure (a refused file, a full disk, RUN exists
+//! by now) that folder is removed, and Python starts again and reports the reason.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 use crate::json::Out;
 use crate::reading::{Ended, Found, import};
 
-/// Name of the note that identifies the maker while a run is made.
+/// Name of the note that identifies the process that makes a run.
 const NOTE: &str = ".maker.json";
-/// Reason that is not counted as a failure: most often the file is still being written.
+/// Reason that does not count as a failure: in most cases the file is still being written.
 const CUT_SHORT: &str = "the file ends inside a record";
 
 /// Parsed arguments of the command.
@@ -44,7 +44,7 @@ impl Ask {
     }
 }
 
-/// Returns files and place, or `None` if another option is present.
+/// Returns the files and the path of the run, or `None` if any other option is present.
 fn parts(words: &[&str]) -> Option<Ask> {
     let (mut files, mut out) = (Vec::new(), None);
     let mut rest = words.iter();
@@ -66,14 +66,14 @@ fn parts(words: &[&str]) -> Option<Ask> {
     (!files.is_empty()).then_some(Ask { files, out })
 }
 
-/// Returns true if Python would print the path unchanged and it has no special characters for a terminal.
+/// Returns true if Python would print the path unchanged, and no character needs escaping on a terminal.
 fn is_plain(out: &str) -> bool {
     let written: PathBuf = Path::new(out).components().collect();
     let is_graphic = out.bytes().all(|byte| byte.is_ascii_graphic());
     is_graphic && !out.starts_with(['-', '.', '~']) && written.as_os_str() == out && written.file_name().is_some()
 }
 
-/// Returns true if the parent folder exists, and neither the run nor a folder that an earlier import left is in it.
+/// Returns true if the parent folder exists and contains neither the run nor a temporary folder of an earlier import.
 fn is_free(out: &str) -> bool {
     let out = Path::new(out);
     let left = format!("{}importing-", prefix(out));
@@ -88,12 +88,12 @@ fn above(out: &Path) -> &Path {
     out.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the prefix of the names of the temporary folders beside the run.
+/// Returns the prefix of the names of the temporary folders next to the run.
 fn prefix(out: &Path) -> String {
     format!(".{}.", out.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Imports the files; returns `None`, with nothing left behind, if Python must do it.
+/// Imports the files; returns `None` and leaves no files behind if Python must import them.
 pub fn answer(ask: &Ask) -> Option<ExitCode> {
     let out = Path::new(&ask.out);
     let number = std::hash::RandomState::new().build_hasher().finish() as u32;
@@ -113,8 +113,7 @@ pub fn answer(ask: &Ask) -> Option<ExitCode> {
     code
 }
 
-/// Creates the folder with a note that identifies this process, so that another process with the same number is not
-/// mistaken for it.
+/// Creates the folder, with a note that identifies this process even if its process id is used again.
 fn make(aside: &Path) -> io::Result<()> {
     let started = started().ok_or(io::ErrorKind::Unsupported)?;
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
@@ -131,7 +130,7 @@ fn started() -> Option<String> {
     Some(format!("{}:{ticks}", boot.trim()))
 }
 
-/// Writes the manifest, renames the run into place and prints the result.
+/// Writes the manifest, gives the run its final name, and prints the result.
 fn put(ask: &Ask, found: &Found, aside: &Path) -> Option<ExitCode> {
     let is_whole = found["refused"].as_array().is_some_and(Vec::is_empty);
     let some_file = found["files"].as_array().is_some_and(|files| !files.is_empty());
@@ -162,7 +161,7 @@ fn in_place(manifest: &str, aside: &Path, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the number of unreadable records.
+/// Returns the number of unreadable records, without those that the end of a file cuts off.
 fn torn(found: &Found) -> u64 {
     let unread = found["unread"].as_object();
     unread
@@ -201,13 +200,13 @@ fn manifest(found: &Found) -> Option<String> {
     Some(out.end())
 }
 
-/// Returns the name of the first file and how many more there are.
+/// Returns the name of the first file, and how many more files there are.
 fn title(first: &str, files: usize) -> String {
     let name = Path::new(first).file_name().map_or(first.into(), |name| name.to_string_lossy());
     if files == 1 { name.into_owned() } else { format!("{name} and {} more", files - 1) }
 }
 
-/// Returns the current time as Python's `isoformat` writes it, except that a whole second has decimals, too.
+/// Returns the current time as Python's `isoformat` writes it, but always with decimals of a second.
 fn now() -> Option<String> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(moment(i64::try_from(since.as_nanos()).ok()?, 0, 6))

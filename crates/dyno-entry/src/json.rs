@@ -7,7 +7,7 @@ use serde_json::Value;
 pub struct Out {
     text: String,
     depth: usize,
-    /// True if the innermost bracket has an entry.
+    /// True if the innermost open bracket already has an entry.
     filled: bool,
 }
 

@@ -1,13 +1,14 @@
-//! The program `dbdyno`: two commands and its help answered natively, all others handed to Python.
+//! The program `dbdyno`: two commands and the help are answered natively, all other commands are handed to Python.
 //!
 //! Nearly all commands are implemented in Python: this program then becomes `dbdyno-python`, which is installed beside
-//! it. Two are answered here, because they are run often and take less time than Python needs to start:
-//! `dbdyno trace profile FILES` into a file or a pipe, as a table or as JSON, and `dbdyno trace import FILES --out RUN`
-//! where nothing exists at RUN yet (`import.rs`). So is `dbdyno --help` (`help.rs`). Everything unusual (other options, a refused file, a warning, a name
-//! that needs escaping on a terminal, a table that does not fit) is left to Python as well, which receives the result
-//! of the reading and does not read again (`trace/early_read.py`).
+//! it. Two are answered here, because they are run often and take less time than Python needs to start: `dbdyno trace
+//! profile FILES` with its output in a file or a pipe, as a table or as JSON, and `dbdyno trace import FILES --out RUN`
+//! where nothing exists at RUN yet (`import.rs`). `dbdyno --help` is answered here, too (`help.rs`). In every unusual
+//! case (other options, a refused file, a warning, a name that needs escaping on a terminal, a table that does not fit)
+//! Python answers. If this program has already read the files, it passes the result to Python, which does not read them
+//! again (`trace/early_read.py`).
 //!
-//! The output and the run folder are byte for byte those of Python (`tests/trace/test_native_entry.py`).
+//! The output and the run folder are identical to Python's, byte for byte (`tests/trace/test_native_entry.py`).
 
 mod ask;
 mod help;
@@ -59,7 +60,7 @@ fn text(ask: &Ask, found: &reading::Found) -> Option<String> {
     }
 }
 
-/// Prints the text; a closed pipe is no error, any other failed write is.
+/// Prints the text; a closed pipe is not an error, but any other failed write is.
 fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

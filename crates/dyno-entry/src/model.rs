@@ -1,4 +1,4 @@
-//! Model of a profile's page without warnings (`trace/profile.py` makes the others).
+//! Model of the page of a profile that has no warnings (`trace/profile.py` makes the models of all others).
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Builds the model from the core's answer; `None` if a warning must be shown.
+    /// Builds the model from the core's answer; `None` if the page must show a warning.
     pub fn of(found: &'a Found, names: &[String]) -> Option<Self> {
         let empty = |name: &str| found.get(name).is_some_and(json::is_empty);
         let quiet = empty("refused") && empty("warnings") && empty("unread");
@@ -30,7 +30,7 @@ impl<'a> Model<'a> {
         self.list("rows")
     }
 
-    /// Returns the calls by kind.
+    /// Returns the calls, grouped by kind.
     pub fn calls(&self) -> &'a [Value] {
         self.list("calls")
     }
@@ -86,8 +86,8 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Returns the name of the first file and how many more there are; if the core read another number of files than was
-/// named, the names as given.
+/// Returns the name of the first file and how many more files there are; if the core read more or fewer files than
+/// there are names, the first three names as they are.
 fn title(names: &[String], files: u64) -> String {
     let short = |name: &String| {
         Path::new(name).file_name().map_or_else(|| name.clone(), |own| own.to_string_lossy().into_owned())

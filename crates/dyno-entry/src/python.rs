@@ -1,4 +1,4 @@
-//! Hands a command to Python: to the program that its packaging installs beside this one.
+//! Hands a command to Python: to the program `dbdyno-python`, which is installed next to this one.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,14 +9,15 @@ use serde_json::json;
 
 use crate::reading::Found;
 
-/// Name of that program.
+/// Name of the Python program.
 const NAME: &str = "dbdyno-python";
-/// Environment variable with the result of a reading and the command that it answers.
+/// Environment variable that holds the result of reading the files, and the command that it belongs to.
 const READING: &str = "DBDYNO_READING";
 /// Longest value of an environment variable that every Linux accepts, with a margin.
 const LONGEST: usize = 100_000;
 
-/// Replaces this process by that program with the same arguments; passes a result along so that nothing is read twice.
+/// Replaces this process by the Python program with the same arguments; passes on the result of reading the files, so
+/// that nothing is read twice.
 pub fn go_on(given: &[OsString], found: Option<&Found>) -> ExitCode {
     let Some(path) = beside() else {
         eprintln!("dbdyno: {NAME} is not beside this program\n  next: install dbdyno again");
@@ -36,8 +37,8 @@ pub fn go_on(given: &[OsString], found: Option<&Found>) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns the path of the program beside this one, links followed; no other place, and never the working folder, is
-/// searched.
+/// Returns the path of the Python program in the folder of this program, after following links; no other folder, and
+/// never the working folder, is searched.
 fn beside() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     Some(own.parent()?.join(NAME)).filter(|path| path.is_file())

@@ -1,4 +1,4 @@
-//! Reading of trace files with progress on a terminal; a signal ends it.
+//! Reading of trace files, with progress on a terminal; a signal ends the reading.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub enum Ended {
     Answer(Found),
     /// The reading failed.
     Failed,
-    /// A signal ended the reading.
+    /// A signal interrupted the reading.
     Interrupted,
 }
 
@@ -35,7 +35,7 @@ pub fn answer(files: &[String]) -> Ended {
     carried_out(files, |job| job.profile_map(&Request::default()).ok())
 }
 
-/// Imports the files into an empty folder; nobody writes to it any more when this returns.
+/// Imports the files into an empty folder; when this returns, nothing writes to the folder any more.
 pub fn import(files: &[String], to: &Path) -> Ended {
     let to = to.to_owned();
     carried_out(files, move |job| serde_json::from_str(&job.import(&to).ok()?).ok())
@@ -69,9 +69,9 @@ fn carried_out(files: &[String], work: impl FnOnce(&Job) -> Option<Found> + Send
     }
 }
 
-/// Installs handlers for SIGINT and its like and returns the flag that they set; signals that the parent process
-/// ignores stay ignored. SIGXFSZ is ignored, so that exceeding the file size limit is a write error and does not kill
-/// the process.
+/// Installs handlers for SIGHUP, SIGINT and SIGTERM, and returns the flag that they set; a signal that was ignored when
+/// this process started stays ignored. SIGXFSZ is ignored, so that exceeding the file size limit fails the write
+/// instead of killing the process.
 fn signals() -> Arc<AtomicBool> {
     let heard = Arc::new(AtomicBool::new(false));
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -87,7 +87,7 @@ fn signals() -> Arc<AtomicBool> {
     heard
 }
 
-/// Progress line on a terminal's stderr.
+/// Progress line that is shown on stderr if it is a terminal.
 struct Shown {
     begun: Instant,
     written: bool,

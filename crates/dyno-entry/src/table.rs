@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::Model;
 use crate::words::{self, THIN};
 
-/// Characters of a bar in steps of an eighth.
+/// Characters for the last part of a bar, in steps of an eighth.
 const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BAR: f64 = 10.0;
@@ -13,7 +13,7 @@ const BAR: f64 = 10.0;
 const LENGTHS: [(&str, usize); 4] = [("mean", 112), ("p50", 122), ("p99", 101), ("max", 0)];
 const BAR_FROM: usize = 92;
 const SELF_CPU_FROM: usize = 84;
-/// Width of everything else on a line with a skew; a longer skew is thinned out [columns].
+/// Width of a line without its skew [columns]; Python must make the page if the skew does not fit beside it.
 const BESIDE_SKEW: usize = 60;
 const SKEW_LEAST: usize = 12;
 
@@ -132,14 +132,14 @@ fn bar(share: f64) -> String {
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-/// Decade of everything below 1 µs: that of 100 ns.
+/// Decade in which all times below 1 µs are counted: that of 100 ns.
 const BELOW: u32 = 2;
 
 fn low(decade: u32) -> f64 {
     10_f64.powi(decade as i32)
 }
 
-/// Returns the buckets of a line's histogram as (decade, time).
+/// Returns the buckets of a line's histogram as pairs of decade and total time [ns].
 fn buckets(row: &Value) -> impl Iterator<Item = (u32, i64)> {
     let held = row["histogram"].as_array().into_iter().flatten();
     held.filter_map(|bucket| {
@@ -155,7 +155,7 @@ fn decades(rows: &[Value]) -> Option<Vec<u32>> {
     Some((used().min()?..=used().max()?).collect())
 }
 
-/// Returns one character per decade, whose height is the time spent in it.
+/// Returns one character for each decade; its height shows the time spent in that decade.
 fn skew(row: &Value, decades: &[u32]) -> String {
     if row["histogram"].as_array().is_none_or(Vec::is_empty) {
         return String::new();
@@ -197,8 +197,8 @@ fn calls(model: &Model<'_>, width: usize) -> Option<Vec<Column>> {
     Some(columns)
 }
 
-/// Returns the columns that fit, from the left, when names are folded to their smallest width; `None` if a column of
-/// numbers would be left out, which Python must report.
+/// Returns the columns that fit when names are folded to their smallest width, starting from the left; `None` if a
+/// column of numbers does not fit, which Python must report.
 fn fitting(columns: &[Column], width: usize) -> Option<Vec<&Column>> {
     let (mut kept, mut used) = (Vec::new(), 0);
     for column in columns {

@@ -1,9 +1,9 @@
-//! Numbers as text in the form of `pages/format.py`: three significant digits, a unit, a thin space between.
+//! Numbers as text in the form of `pages/format.py`: three significant digits, a thin space, and a unit.
 
 /// Space between a number and its unit, and between groups of digits.
 pub const THIN: char = '\u{202f}';
 const MINUS: char = '−';
-/// Smallest number of digits before the point at which groups of three are separated.
+/// Smallest number of digits before the decimal point from which on digits are grouped in threes.
 const GROUPED_FROM: usize = 5;
 const DIGITS: usize = 3;
 
@@ -22,7 +22,7 @@ pub fn duration(ns: f64) -> String {
     scaled(ns, &TIME_UNITS, DIGITS)
 }
 
-/// Returns the lower end of a decade [ns] with one digit.
+/// Returns the lower end of a decade [ns] with one digit and its unit.
 pub fn decade(ns: f64) -> String {
     scaled(ns, &TIME_UNITS, 1)
 }
@@ -32,7 +32,7 @@ pub fn size(bytes: f64) -> String {
     scaled(bytes, &SIZE_UNITS, DIGITS)
 }
 
-/// Returns a duration, which must not be negative, for people: `850 ms`, `2 min 5 s`, `3 h 20 min`.
+/// Returns a duration [s], which must not be negative, in a readable form: `850 ms`, `2 min 5 s`, `3 h 20 min`.
 pub fn span(seconds: f64) -> String {
     if seconds < 99.95 {
         return duration(seconds * 1e9);
@@ -51,7 +51,7 @@ pub fn count(value: f64) -> String {
     signed(value, grouped(&format!("{:.0}", value.abs())))
 }
 
-/// Returns `1 file`, `3 files`, or an empty text for 0.
+/// Returns a number with its noun, as in `1 file` or `3 files`, or an empty text for 0.
 pub fn counted(value: u64, noun: &str) -> String {
     match value {
         0 => String::new(),

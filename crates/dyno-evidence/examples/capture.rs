@@ -1,5 +1,5 @@
-//! Cost of keeping every operation: ns per row, bytes per row, and peak memory after a tenth and after all rows, which
-//! must be equal.
+//! Cost of recording every operation: ns per row, bytes per row, and peak memory after a tenth of the rows and after
+//! all of them; the two must be equal.
 //!
 //! ```sh
 //! cargo run --release -p dyno-evidence --example capture -- 50000000

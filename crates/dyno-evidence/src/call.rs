@@ -21,7 +21,7 @@ pub enum CallKind {
     Pipeline,
     /// A query of the current position in the write-ahead log.
     RedoPosition,
-    /// An arrival of an open loop that was skipped because it was overdue; it is counted, not hidden.
+    /// An arrival in an open loop that was skipped because it was overdue; it is counted, not hidden.
     Skipped,
     /// A statement that only reads, where the engine distinguishes it from one that changes data.
     Fetch,
@@ -84,7 +84,7 @@ pub struct Call {
     pub statement: u16,
     /// Kind of the operation.
     pub kind: CallKind,
-    /// 0 for no error, else 1 + index into the failures of the part.
+    /// 0 for no error, otherwise 1 + the index into the part's failures.
     pub error: u8,
     /// Number of attempts (1 if the first succeeded).
     pub tries: u8,
@@ -93,11 +93,11 @@ pub struct Call {
 /// Failure of an operation; [`Call::error`] refers to it, counted from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// SQLSTATE, or the bench's own code in its place.
+    /// SQLSTATE, or a code of the bench where there is no SQLSTATE.
     pub code: String,
     /// Error number of the engine, if it has one.
     pub vendor: Option<u16>,
-    /// Error message of the engine without values of rows.
+    /// Error message of the engine, without values from rows.
     pub message: Option<String>,
     /// True if the plan lists the error as an expected outcome; `None` if this was not recorded.
     pub expected: Option<bool>,

@@ -28,7 +28,8 @@ pub struct CallsWriter {
 }
 
 impl CallsWriter {
-    /// Opens `<dir>/<name>.parquet` under a temporary name; `arms` and `statements` resolve the numbers in a [`Call`].
+    /// Opens `<dir>/<name>.parquet` under a temporary name; `arms` and `statements` contain the names to which the
+    /// numbers in a [`Call`] refer.
     ///
     /// # Errors
     /// The part cannot be created.
@@ -43,7 +44,7 @@ impl CallsWriter {
         })
     }
 
-    /// Appends calls; `failures` resolves [`Call::error`], counted from 1.
+    /// Appends calls; [`Call::error`] is a position in `failures`, counted from 1.
     ///
     /// # Errors
     /// The part cannot be written.
@@ -90,8 +91,8 @@ impl CallsWriter {
     }
 }
 
-/// Returns code, engine's number, message and expectation of the failed calls. They are plain columns, since a
-/// dictionary without any word takes the Parquet reader's slow path.
+/// Returns four columns for the failed calls: code, engine's error number, message, and whether the error was expected.
+/// They are plain columns, since the Parquet reader is slow on a dictionary without any word.
 fn failed(calls: &[Call], failures: &[Failure]) -> [ArrayRef; 4] {
     if calls.iter().all(|call| call.error == 0) {
         let nothing = |kind: DataType| new_null_array(&kind, calls.len());

@@ -4,9 +4,10 @@
 //! Rust and Python read this one copy. An event has the same class wherever it occurs: in a trace, a snapshot, a load
 //! or a model.
 //!
-//! A row is found by its whole name, else by the longest pattern (`%` is any text), else by the bare `%` of the
-//! engine's own class; the class is `other` if neither is known. Oracle's event names are unique, so the name is
-//! enough; `PostgreSQL` and `MariaDB` use the same name in several of their classes, which are part of the key.
+//! An event is looked up by its full name, otherwise by the longest pattern that matches (`%` stands for any text),
+//! otherwise by the pattern `%` of the engine's own class. If nothing matches, the class is `other`. Oracle's event
+//! names are unique, so the name is enough; `PostgreSQL` and `MariaDB` use the same name in several of their classes,
+//! which are part of the key.
 //!
 //! ```
 //! use dyno_evidence::catalogue::{Class, Engine, class_of};
@@ -15,8 +16,8 @@
 //! assert_eq!(class_of(Engine::Oracle, "User I/O", "an event of the next release"), Class::DataRead);
 //! ```
 //!
-//! Limits: an event has one class; whatever depends on the single wait (a long message from the client is think time, a
-//! short one a round trip) is decided where single waits are known.
+//! Limits: an event has one class; whatever depends on the individual wait (a long wait for a message from the client
+//! is think time, a short one is a round trip) is decided where individual waits are known.
 
 #![allow(clippy::doc_markdown)] // names of products
 
@@ -29,7 +30,7 @@ use std::sync::LazyLock;
 pub enum Class {
     /// Waiting until the session's own transaction is durable.
     Commit,
-    /// Waiting of the log writer, or for space in the log.
+    /// Wait of the log writer, or wait for space in the log.
     LogWrite,
     /// Reading data from storage.
     DataRead,
@@ -37,17 +38,17 @@ pub enum Class {
     DataWrite,
     /// Waiting for a free buffer in the buffer cache.
     FreeBuffer,
-    /// Waiting for a lock of another transaction or session.
+    /// Waiting for a lock that another transaction or session has.
     Lock,
     /// Waiting for a short lock on shared memory.
     Latch,
     /// Waiting for the client or another server.
     Network,
-    /// Running, or ready to run without a free core.
+    /// Running, or ready to run but without a free core.
     Cpu,
     /// Idle.
     Idle,
-    /// Any other class, or an unknown event.
+    /// Any wait that is in no other class, or an unknown event.
     Other,
     /// Waiting for another instance of the same database.
     Cluster,
@@ -93,7 +94,7 @@ impl Class {
         }
     }
 
-    /// Returns the class of this name, or `None`.
+    /// Returns the class with this name, or `None`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
@@ -125,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// Returns the engine of this name, or `None` if it has no table.
+    /// Returns the engine with this name, or `None` if it has no table.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
@@ -141,8 +142,9 @@ impl Engine {
 
     /// Returns the engine's class and the event's name in the spelling used for comparison.
     ///
-    /// Versions of `PostgreSQL` differ in case, underscores (`WALSync`, `WalSync`) and the `Lock` at the end of an
-    /// LWLock's name (`WALWriteLock`, `WALWrite`); before 13 an LWLock's type was `LWLockNamed` or `LWLockTranche`.
+    /// Versions of `PostgreSQL` spell an event with different case or underscores (`WALSync`, `WalSync`), and an
+    /// LWLock's name with or without `Lock` at the end (`WALWriteLock`, `WALWrite`); before version 13 an LWLock's type
+    /// was `LWLockNamed` or `LWLockTranche`.
     fn folded(self, engine_class: &str, event: &str) -> (String, String) {
         let (mut kind, mut name) = (engine_class.to_lowercase(), event.to_lowercase());
         match self {
@@ -170,7 +172,7 @@ pub struct Event {
     pub class: Class,
     /// Engine's own class: Oracle's wait class, `PostgreSQL`'s wait event type, the source of `MariaDB`'s wait.
     pub engine_class: &'static str,
-    /// First and last version that has the event, as far as known.
+    /// First and last version of the engine that has the event, as far as known.
     pub versions: &'static str,
 }
 
@@ -180,7 +182,8 @@ pub fn events(engine: Engine) -> &'static [Event] {
     &table(engine).rows
 }
 
-/// Returns the row of an event, found by whole name, by pattern, or by the engine's own class.
+/// Returns the row of an event, found by its full name, by a pattern, or by the engine's own class; `None` if there is
+/// no such row.
 #[must_use]
 pub fn find(engine: Engine, engine_class: &str, event: &str) -> Option<&'static Event> {
     table(engine).find(engine, engine_class, event)
@@ -200,7 +203,8 @@ pub fn class_of(engine: Engine, engine_class: &str, event: &str) -> Class {
 
 struct Table {
     rows: Vec<Event>,
-    /// Row numbers of names without `%`, by engine's class and event in the spelling used for comparison.
+    /// Row numbers of the names without `%`; the key is the engine's class and the event, in the spelling used for
+    /// comparison.
     names: HashMap<(String, String), usize>,
     /// Patterns with `%` in the same spelling, the most literal first.
     patterns: Vec<(String, String, usize)>,
@@ -246,12 +250,12 @@ impl Table {
     }
 }
 
-/// Returns the lines of a table that are rows.
+/// Returns the lines of a table that contain rows.
 fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.lines().filter(|line| !line.starts_with('#')).skip(1)
 }
 
-/// Parses one row; a row that cannot be parsed is a defect of this program, which the tests find.
+/// Parses one row; a row that cannot be parsed is a bug in this program, which its tests detect.
 fn row(line: &'static str) -> Event {
     let mut fields = line.split('\t');
     let mut field = || fields.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Shared parts of our own column encoders: pages, missing values, and the end of a column chunk.
+//! Shared parts of dbdyno's own column encoders: pages, missing values, and the end of a column chunk.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -12,9 +12,9 @@ use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::compress_bound;
 
-/// Rows of a page.
+/// Number of rows in a page.
 pub(crate) const PAGE_ROWS: usize = 1 << 16;
-/// Room for the head of a page [bytes].
+/// Space reserved for the header of a page [bytes].
 const PAGE_HEAD: usize = 64;
 
 /// Bitmap of the rows of a page that have a value.
@@ -26,7 +26,7 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Appends up to 64 rows; bits beyond them must be 0.
+    /// Appends up to 64 rows, one bit each, set if the row has a value; bits beyond `rows` must be 0.
     #[inline(always)]
     pub(crate) fn push(&mut self, bits: u64, rows: usize) {
         let held = self.rows % 64;
@@ -44,7 +44,7 @@ impl Presence {
         self.there += bits.count_ones() as usize;
     }
 
-    /// Writes the definition levels of the page before its values and begins the next page.
+    /// Writes the definition levels of the page, which precede its values, and begins the next page.
     pub(crate) fn end_page(&mut self, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -92,7 +92,7 @@ impl Pages {
         self.rows += rows;
     }
 
-    /// Returns the bytes of the chunk, dictionary first, and the metadata that the file needs.
+    /// Returns the bytes of the chunk, dictionary first, and the chunk's metadata, which the file needs.
     pub(crate) fn close(
         self,
         compression: Compression,
@@ -142,7 +142,7 @@ impl Pages {
     }
 }
 
-/// Compressor of the pages of a part, and buffers reused from page to page: allocating fresh memory costs more than
+/// Compressor for the pages of a part, and buffers that all pages reuse: allocating fresh memory costs more than
 /// copying a finished page.
 pub(crate) struct Packer {
     zstd: Compressor<'static>,
@@ -152,13 +152,13 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// Returns a compressor with this level of zstd.
+    /// Returns a compressor with this zstd level.
     pub(crate) fn new(level: i32) -> Result<Self> {
         let zstd = Compressor::new(level).map_err(external)?;
         Ok(Self { zstd, packed: Vec::new(), raw: Vec::new() })
     }
 
-    /// Returns the bytes compressed.
+    /// Returns the compressed bytes.
     pub(crate) fn compressed(&mut self, raw: &[u8]) -> Result<Bytes> {
         self.packed.clear();
         self.packed.reserve(compress_bound(raw.len()));

@@ -1,8 +1,8 @@
 //! Reader of one column of numbers, with the columns that group it, from any Parquet files.
 //!
-//! Row groups are read in parallel. Grouping text is read as a dictionary, so a word costs a number. Whatever this
-//! reader does not support (decimals, times, nested columns, rare compressions) is an error, and the caller chooses
-//! another way; it never guesses.
+//! Row groups are read in parallel. Text columns that group the rows are read as dictionaries, so each row needs only a
+//! number. What this reader does not support (decimals, times, nested columns, rare compression methods) is an error,
+//! and the caller then uses another reader; this reader never guesses.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use rayon::prelude::*;
 
-/// Largest number of words of a grouping column.
+/// Maximum number of distinct words in a grouping column.
 const WORDS_MAX: usize = 100_000;
 /// Name of the group of rows whose grouping column is NULL.
 pub const NO_WORD: &str = "NULL";
@@ -32,22 +32,22 @@ pub enum ColumnError {
     /// The file cannot be read at all.
     #[error("{}: {reason}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was found instead.
+        /// What was found instead of a readable file.
         reason: String,
     },
     /// The file is sound, but this reader does not support its content.
     #[error("{}: {reason}", path.display())]
     Unsupported {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was found.
+        /// What was found that is not supported.
         reason: String,
     },
 }
 
-/// Values of one row group, in one of two types.
+/// Values of one row group: integers or floats.
 #[derive(Clone, Debug)]
 pub enum Numbers {
     /// Whole numbers.
@@ -56,22 +56,22 @@ pub enum Numbers {
     Floats(Vec<f64>),
 }
 
-/// One row group without the rows that have no value.
+/// Values of one row group; rows without a value are left out.
 #[derive(Clone, Debug)]
 pub struct NumberPiece {
-    /// Number of the file in the list passed in.
+    /// Index of the file in the list that the caller passed.
     pub file: u32,
-    /// Row of the first row of this group in its file.
+    /// Number of the group's first row within its file.
     pub first_row: u64,
-    /// The values.
+    /// Values of the rows.
     pub numbers: Numbers,
-    /// Row of each value, counted from `first_row`; empty if no row was left out.
+    /// Row number of each value, counted from `first_row`; empty if every row has a value.
     pub rows: Vec<u32>,
-    /// Number of the word of the first grouping column; empty without one.
+    /// For each value, the index of its word in the first grouping column; empty if there is no such column.
     pub groups: Vec<u32>,
-    /// Number of the word of the second grouping column; empty without one.
+    /// For each value, the index of its word in the second grouping column; empty if there is no such column.
     pub blocks: Vec<u32>,
-    /// Numbers of the groups of rows without a value.
+    /// For each row without a value, the index of its word in the first grouping column.
     pub missing: Vec<u32>,
 }
 
@@ -110,7 +110,8 @@ impl Words {
     }
 }
 
-/// Reads `value` and, if named, the columns `group` and `block`. NULL and NaN are left out and counted by group.
+/// Reads `value` and, if named, the columns `group` and `block`. Rows with NULL or NaN are left out, and counted for
+/// each group.
 ///
 /// # Errors
 /// A file cannot be read, or holds a column that this reader does not support.
@@ -156,7 +157,7 @@ fn unsupported(path: &Path, reason: impl Into<String>) -> ColumnError {
     ColumnError::Unsupported { path: path.to_owned(), reason: reason.into() }
 }
 
-/// Reads the metadata of a file, with text in grouping columns to be read as dictionaries.
+/// Reads the metadata of a file, and requests that text in grouping columns be read as dictionaries.
 fn open(path: &Path, names: &[Option<&str>; 3]) -> Result<ArrowReaderMetadata, ColumnError> {
     let file = File::open(path).map_err(|e| broken(path, &e))?;
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| broken(path, &e))?;
@@ -207,7 +208,7 @@ fn read_group(
     Ok(columns.finish())
 }
 
-/// Columns of a row group while it is read.
+/// Columns of a row group that is being read.
 struct Columns {
     integers: Vec<i64>,
     floats: Vec<f64>,
@@ -331,7 +332,7 @@ fn is_value(array: &ArrayRef, at: usize) -> bool {
         }
 }
 
-/// Returns the numbers of a grouping column's words.
+/// Returns the word of each row of a grouping column, as an index into `words`.
 fn label(array: &ArrayRef, words: &Words) -> Result<Vec<u32>, String> {
     match array.data_type() {
         DataType::Dictionary(_, values) if **values == DataType::Utf8 => dictionary(array, words),

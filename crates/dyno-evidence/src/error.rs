@@ -1,22 +1,22 @@
-//! Errors of evidence, each with its place.
+//! Errors in writing or reading evidence, with the path of the file.
 
 use std::path::{Path, PathBuf};
 
-/// Writing or reading a part failed.
+/// Error in writing or reading a part.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// The operating system refused the operation (disk full, permissions, a missing folder).
+    /// The operating system could not do the operation (disk full, permissions, a missing folder).
     #[error("{}: {source}{}", path.display(), advice(source))]
     Io {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The file is no Parquet part of ours, or it is torn.
+    /// The file is not a Parquet part of dbdyno, or it is torn.
     #[error("{}: not a whole Parquet part of calls: {reason}", path.display())]
     Part {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the Parquet library.
         reason: String,
@@ -41,7 +41,7 @@ impl EvidenceError {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// Converts a Parquet error; an I/O error inside it is kept, so that "disk full" is reported as such.
+    /// Converts a Parquet error; an I/O error inside it is preserved, so that "disk full" is reported as such.
     pub(crate) fn parquet(path: &Path, error: parquet::errors::ParquetError) -> Self {
         use parquet::errors::ParquetError;
         match error {

@@ -1,4 +1,5 @@
-//! Columns of flags, stored as one bit each (`PLAIN` in the format's description of encodings); no flag may be missing.
+//! Columns of flags, stored as one bit each (`PLAIN` in the Parquet format's description of encodings); a flag cannot
+//! be missing.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -8,7 +9,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::chunk::{PAGE_ROWS, Packer, Pages};
 
-/// One column of one row group.
+/// One column of flags in one row group.
 pub(crate) struct FlagsColumn {
     pages: Pages,
     compression: Compression,
@@ -21,7 +22,7 @@ impl FlagsColumn {
         Self { pages: Pages::new(descr, Encoding::PLAIN), compression, page: Vec::new(), page_rows: 0 }
     }
 
-    /// Appends flags.
+    /// Appends flags to the column.
     pub(crate) fn write(&mut self, flags: &[bool], packer: &mut Packer) -> Result<()> {
         let mut rest = flags;
         while !rest.is_empty() {

@@ -1,8 +1,8 @@
 //! Evidence: everything that a run recorded, as Parquet parts that any reader can open.
 //!
 //! A run folder holds `calls/`, `waits/` and `metrics/`. A part is written under a temporary name that ends in `.tmp`
-//! and renamed into place when it is complete, so a process killed at any instant leaves whole parts only; every reader
-//! ignores names that end in `.tmp`.
+//! and renamed into place when it is complete, so even a process that is killed leaves only complete parts; every
+//! reader ignores names that end in `.tmp`.
 //!
 //! ```
 //! use dyno_evidence::{Call, CallKind, CallsWriter, NONE, read_calls};
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! Limits: a part belongs to one writer; times are whole nanoseconds since the UNIX epoch and fit
-//! an `i64` until the year 2262.
+//! Limits: a part has one writer; times are whole nanoseconds since the UNIX epoch and fit an `i64` until the year
+//! 2262.
 
 // What `dyno_cpu` compiles twice is inlined for certain, or it would be compiled once.
 #![allow(clippy::inline_always)]

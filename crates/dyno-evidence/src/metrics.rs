@@ -26,7 +26,7 @@ pub struct Metrics {
     pub metric: Vec<String>,
     /// Time of the reading [ns since the UNIX epoch].
     pub at_ns: Vec<i64>,
-    /// Its value.
+    /// Value of the metric.
     pub value: Vec<f64>,
     /// Unit of the value.
     pub unit: Vec<String>,

@@ -1,21 +1,23 @@
-//! A statement without its literals, as the server's lexer sees them: the result groups calls and holds no values.
+//! A statement without its literals, which are recognized as by the server's lexer: the result identifies calls that
+//! differ only in values, and contains no values.
 //!
 //! ```
 //! use dyno_evidence::normal::normal;
 //! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
 //! ```
 //!
-//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1, and of `MariaDB`'s
-//! `sql_mode` neither `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`. A text is cut at [`LONGEST`] bytes.
+//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since `PostgreSQL` 9.1; `MariaDB`'s
+//! `sql_mode` is assumed to contain neither `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`. A text is truncated to
+//! [`LONGEST`] bytes.
 
 mod mariadb;
 
 use std::ops::Range;
 
-/// Length at which a text is cut [bytes].
+/// Length to which a text is truncated [bytes].
 pub const LONGEST: usize = 8192;
 
-/// Dialect of a text: what opens a literal, a name and a comment.
+/// SQL dialect of a text: it determines which characters open a literal, a name and a comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// `PostgreSQL`.
@@ -25,7 +27,7 @@ pub enum Dialect {
     MariaDb,
 }
 
-/// A piece of a text.
+/// A piece of an SQL text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// A literal: a string or a number, with the characters that delimit it.
@@ -40,12 +42,12 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Splits a text of `PostgreSQL` into pieces, in order and without gaps.
+/// Splits a `PostgreSQL` statement into pieces, in order and without gaps.
 pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
     pieces_of(sql, Dialect::Postgres)
 }
 
-/// Splits a text into pieces, in order and without gaps.
+/// Splits a statement of this dialect into pieces, in order and without gaps.
 pub fn pieces_of(sql: &[u8], dialect: Dialect) -> impl Iterator<Item = Piece> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -58,10 +60,10 @@ pub fn pieces_of(sql: &[u8], dialect: Dialect) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// Length of a piece, and its kind.
+/// Length of a piece, and the constructor of its kind.
 type Made = (usize, fn(Range<usize>) -> Piece);
 
-/// Returns the piece that a text of `PostgreSQL` begins with.
+/// Returns the first piece of a `PostgreSQL` text.
 fn piece(rest: &[u8]) -> Made {
     let first = rest[0];
     match first {
@@ -91,7 +93,8 @@ fn piece(rest: &[u8]) -> Made {
     }
 }
 
-/// Returns the length up to and including the closing quote, or to the end; the first `from` bytes open the literal.
+/// Returns the length of a literal up to and including its closing quote, or up to the end of the text; the first
+/// `from` bytes open the literal.
 fn quoted(rest: &[u8], from: usize, quote: u8, has_escapes: bool) -> usize {
     let mut at = from;
     while at < rest.len() {
@@ -105,7 +108,7 @@ fn quoted(rest: &[u8], from: usize, quote: u8, has_escapes: bool) -> usize {
     rest.len()
 }
 
-/// Returns the length of a comment; comments may be nested.
+/// Returns the length of a comment; comments can be nested.
 fn comment(rest: &[u8]) -> usize {
     let (mut at, mut depth) = (2, 1);
     while at < rest.len() {
@@ -125,7 +128,8 @@ fn comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Returns the length of `$tag$ ... $tag$`, or `None` if the text does not begin with one.
+/// Returns the length of the string `$tag$ ... $tag$` at the beginning of the text, or `None` if there is no such
+/// string.
 fn dollar(rest: &[u8]) -> Option<usize> {
     let tag = rest[1..].iter().take_while(|byte| is_word(**byte) && **byte != b'$').count();
     if rest.get(tag + 1) != Some(&b'$') || rest[1].is_ascii_digit() {
@@ -151,7 +155,7 @@ fn number(rest: &[u8]) -> usize {
     at
 }
 
-/// Drops a trailing minus sign after an operator, a comma or a parenthesis, where it is the sign of the number.
+/// Drops a minus sign at the end if it follows an operator, a comma or a parenthesis: there it is the sign of a number.
 fn drop_sign(out: &mut Vec<u8>) {
     let Some((b'-', before)) = out.split_last() else { return };
     let last = before.iter().rev().find(|byte| **byte != b' ');
@@ -160,12 +164,12 @@ fn drop_sign(out: &mut Vec<u8>) {
     }
 }
 
-/// Returns a text of `PostgreSQL` without literals and comments, with single spaces.
+/// Returns a `PostgreSQL` statement with `?` in place of literals, without comments, and with single spaces.
 pub fn normal(sql: &[u8]) -> String {
     normal_of(sql, Dialect::Postgres)
 }
 
-/// Returns the text without literals and comments, with single spaces.
+/// Returns a statement of this dialect with `?` in place of literals, without comments, and with single spaces.
 pub fn normal_of(sql: &[u8], dialect: Dialect) -> String {
     let mut out: Vec<u8> = Vec::with_capacity(sql.len().min(LONGEST));
     for piece in pieces_of(sql, dialect) {

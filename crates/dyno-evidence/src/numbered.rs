@@ -1,8 +1,9 @@
 //! Size and time of one file in each numbered folder, such as the manifests of a store of snapshots.
 //!
-//! A store of a month has 43,000 of them. They are added up by blocks of numbers, so that whoever knows the sums of a
-//! block need not look at its files one by one. Listing the folders is cheap, looking at a file in each of them is not:
-//! of blocks that nobody asks for, only the folders are compared with those that the caller knows.
+//! A store that covers a month has 43,000 such files. Folder numbers are divided into blocks, and totals are made for
+//! each block, so that a caller who knows the totals of a block need not read the attributes of its files. Listing the
+//! folders is cheap; reading the attributes of a file in each folder is not. For a block that was not requested, only
+//! its folders are compared with those that the caller knows.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,41 +20,41 @@ pub struct NumberedFile {
     pub number: i64,
     /// Size [bytes].
     pub size: i64,
-    /// When it was changed [ns since the epoch].
+    /// Time of the last change [ns since the epoch].
     pub changed_ns: i64,
 }
 
-/// Totals of the files of a block of numbers.
+/// Totals over the files of a block of folder numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockTotals {
-    /// Number of the block: the numbers of its folders divided by the length of a block.
+    /// Number of the block: the folder number divided by the length of a block.
     pub block: i64,
     /// Number of files.
     pub count: i64,
-    /// Sum of the numbers.
+    /// Sum of the folder numbers.
     pub numbers: i64,
-    /// Sum of the sizes.
+    /// Sum of the sizes [bytes].
     pub sizes: i64,
-    /// Sum of the whole seconds of the times.
+    /// Sum of the whole seconds of the times of change [s].
     pub seconds: i64,
-    /// Sum of the rest of the times [ns].
+    /// Sum of the fractions of a second of the times of change [ns].
     pub nanoseconds: i64,
 }
 
-/// Selection of the files that are looked at.
+/// Selection of the files whose attributes are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Length of a block of numbers.
+    /// Length of a block: how many consecutive folder numbers it has.
     pub length: i64,
-    /// Blocks whose files are looked at.
+    /// Blocks whose files' attributes are always read.
     pub blocks: &'a RangeInclusive<i64>,
-    /// For each known block outside `blocks`, the number of its folders and the sum of their numbers. The files of such
-    /// a block are looked at only if its folders differ.
+    /// For each known block outside `blocks`, the number of its folders and the sum of their numbers. The attributes of
+    /// files in such a block are read only if its folders differ from these.
     pub known: &'a HashMap<i64, (i64, i64)>,
 }
 
 impl Wanted<'_> {
-    /// Returns true if the files of a block with these folders are to be looked at.
+    /// Returns true if the attributes of files in a block with these folders must be read.
     fn has(&self, block: i64, folders: &[(i64, OsString)]) -> bool {
         let found = || {
             let sum = folders.iter().fold(0_i64, |sum, (number, _)| sum.wrapping_add(*number));
@@ -63,14 +64,14 @@ impl Wanted<'_> {
     }
 }
 
-/// The numbered folders of a folder.
+/// The files in the numbered folders of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NumberedFiles {
-    /// The files that were looked at and exist, in order of their numbers.
+    /// Files whose attributes were read and that exist, in order of their numbers.
     pub files: Vec<NumberedFile>,
-    /// The blocks whose files were not looked at, in order.
+    /// Numbers of the blocks whose files' attributes were not read, in order.
     pub unseen: Vec<i64>,
-    /// Largest number of a folder, with or without the file.
+    /// Largest number of a folder, whether or not it has the file; `None` if there is no folder.
     pub newest: Option<i64>,
 }
 
@@ -96,7 +97,7 @@ impl NumberedFiles {
     }
 }
 
-/// Lists the files called `name` in the numbered folders of `folder`; a missing folder has none.
+/// Lists the files called `name` in the numbered folders within `folder`; the list is empty if `folder` is missing.
 ///
 /// Folders whose names are not plain decimal numbers are left out.
 ///
@@ -127,7 +128,7 @@ pub fn numbered_files(folder: &Path, name: &str, wanted: Wanted<'_>) -> io::Resu
     Ok(found)
 }
 
-/// Returns the folders whose names are numbers, in order; a missing folder has none.
+/// Returns the folders whose names are numbers, in order; none if the folder is missing.
 fn numbered_folders(folder: &Path) -> io::Result<Vec<(i64, OsString)>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

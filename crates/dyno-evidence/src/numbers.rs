@@ -1,7 +1,8 @@
 //! Columns of whole numbers, stored as packed differences (`packed.rs`).
 //!
-//! The library's writer passes each value through several layers; here a block of them is packed at once. A column that
-//! compression hardly makes smaller is not compressed. Extremes are kept by row group.
+//! The Parquet library's writer passes each value through several layers; here a block of values is packed at once. A
+//! column that compression makes hardly smaller is not compressed. The smallest and the largest value are stored for
+//! each row group.
 
 use std::ops::Range;
 
@@ -18,22 +19,23 @@ use crate::chunk::{PAGE_ROWS, Packer, Pages, Presence};
 use crate::packed::{MINI, Packed};
 use crate::values::Values;
 
-/// A column is compressed if that saves at least 1 byte in `WORTH` on its first page.
+/// A column is compressed if compression saves at least 1 byte in `WORTH` on the column's first page.
 const WORTH: usize = 8;
 
-/// One column of one row group.
+/// One column of whole numbers in one row group.
 pub(crate) struct NumbersColumn {
     pages: Pages,
-    /// Compression of the pages; decided by the first one.
+    /// Compression of the pages, decided by looking at the first page.
     compression: Option<Compression>,
     zstd: Compression,
     packed: Packed,
     presence: Option<Presence>,
     page_rows: usize,
     missing: u64,
-    /// Extremes of all pages in the order of the numbers.
+    /// Smallest and largest value of all pages.
     extremes: Option<(i64, i64)>,
-    /// Highest bit if the numbers are unsigned: with it flipped, signed comparison gives their order.
+    /// Highest bit if the numbers are unsigned, otherwise 0: with this bit flipped, a signed comparison orders them
+    /// correctly.
     sign: i64,
 }
 
@@ -53,7 +55,7 @@ impl NumbersColumn {
         }
     }
 
-    /// Appends some of the values, whole numbers of any kind.
+    /// Appends some rows of the values, which are whole numbers of any kind.
     pub(crate) fn write(&mut self, values: &Values, rows: Range<usize>, packer: &mut Packer) -> Result<()> {
         let mut at = rows.start;
         while at < rows.end {
@@ -130,7 +132,7 @@ impl NumbersColumn {
     }
 }
 
-/// Values that are being appended to a column.
+/// Values to be appended to a column.
 struct Put<'a, T, N> {
     column: &'a mut NumbersColumn,
     values: &'a [T],
@@ -183,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Page of numbers being packed.
+    /// A page of numbers to be packed.
     #[derive(Clone, Copy)]
     struct Page<'a>(&'a [i64], bool);
 

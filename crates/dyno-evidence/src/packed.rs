@@ -1,15 +1,15 @@
-//! Whole numbers as packed differences (`DELTA_BINARY_PACKED` in the format's description of encodings), a block at a
-//! time.
+//! Whole numbers as packed differences (`DELTA_BINARY_PACKED` in the Parquet format's description of encodings), packed
+//! a block at a time.
 //!
-//! [`BLOCK`] differences are computed, measured and packed at once. If the numbers of a block are within 2^30 of the
-//! last one before it, as most are, 32 bits per difference suffice, which processes twice as many at once; a sequence
-//! that is constant or rises evenly costs only the check.
+//! [`BLOCK`] differences are computed, measured and packed at once. If all numbers of a block are within 2^30 of the
+//! last number before the block, as in most blocks, 32 bits per difference suffice, so a register holds twice as many.
+//! A sequence that is constant or rises by equal steps costs only the check for that.
 
 use crate::chunk::varint;
 
 /// Number of differences in a block.
 const BLOCK: usize = 256;
-/// Number of differences packed with the same width; at a width of w bits they fill w 64-bit words.
+/// Number of differences that are packed with the same width; with w bits each, they fill w 64-bit words.
 pub(crate) const MINI: usize = 64;
 
 /// Values of a page, packed block by block.
@@ -17,7 +17,7 @@ pub(crate) struct Packed {
     pub(crate) is_wide: bool,
     waiting: Box<[i64; BLOCK + MINI]>,
     held: usize,
-    /// Number of values packed so far, without those still waiting.
+    /// Number of values packed so far, without the values that are still waiting.
     count: usize,
     first: i64,
     last: i64,
@@ -57,7 +57,7 @@ impl Packed {
         }
     }
 
-    /// Writes the page with its header and returns the extremes of its values.
+    /// Writes the page with its header, and returns its smallest and largest value.
     pub(crate) fn end(&mut self, sign: i64, out: &mut Vec<u8>) -> Option<(i64, i64)> {
         if self.held > 0 {
             self.block(self.held);
@@ -74,8 +74,8 @@ impl Packed {
         extremes
     }
 
-    /// Packs the first `len` waiting values. The first value of a page precedes its blocks, so the first block takes
-    /// one value more: all blocks but the last hold [`BLOCK`] differences.
+    /// Packs the first `len` waiting values. The first value of a page is stored before its blocks, so the first block
+    /// needs one value more: all blocks but the last contain [`BLOCK`] differences.
     #[inline(always)]
     fn block(&mut self, len: usize) {
         let skipped = usize::from(self.count == 0);
@@ -109,16 +109,17 @@ impl Packed {
     }
 }
 
-/// Largest distance from the preceding value at which the values of a block are packed as 32 bits each.
+/// Largest distance from the last value of the preceding block at which the values of a block are packed as 32 bits
+/// each.
 const NEAR: i64 = 1 << 30;
 
 /// How far the values of a block are from `before`, the last value of the preceding block.
 enum Distances {
-    /// All values are the same.
+    /// All values equal `before`.
     None,
-    /// Within [`NEAR`]: half the width, twice as many at once.
+    /// All values are within [`NEAR`]: differences have half the width, so twice as many are processed at once.
     Near,
-    /// At least one is farther.
+    /// At least one value is farther away.
     Far,
 }
 
@@ -179,7 +180,7 @@ fn extremes_near(steps: &[i32]) -> (i32, i32) {
     steps.iter().fold((i32::MAX, i32::MIN), |(low, high), &step| (low.min(step), high.max(step)))
 }
 
-/// Packs a block of values at any distance; returns their extremes.
+/// Packs a block of values at any distance; returns the smallest and the largest of them.
 #[inline(always)]
 fn pack_wide(before: i64, values: &[i64], is_wide: bool, out: &mut Vec<u8>) -> (i64, i64) {
     let mut differences = [0_i64; BLOCK];
@@ -203,7 +204,8 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// Packs one block: the smallest difference, the bit widths of what exceeds it, and these excesses.
+/// Packs one block: writes the smallest difference, the bit widths, and by how much each difference exceeds the
+/// smallest one.
 #[inline(always)]
 fn pack(differences: &mut [i64; BLOCK], len: usize, out: &mut Vec<u8>) {
     let first = differences[0];
@@ -232,8 +234,8 @@ fn pack_mini(mini: &mut [u64], width: u32, out: &mut Vec<u8>) {
     pack_joined(mini, MINI, width, out);
 }
 
-/// Packs the first `len` numbers of `width` bits. Neighbours are joined while two fit in a word, so that most of the
-/// work is done on several at once.
+/// Packs the first `len` numbers of `width` bits. Neighbours are joined as long as two fit in a 64-bit word, so that
+/// most of the work is done on several numbers at once.
 #[inline(always)]
 fn pack_joined(numbers: &mut [u64], mut len: usize, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
@@ -266,7 +268,7 @@ fn pack_joined(numbers: &mut [u64], mut len: usize, width: u32, out: &mut Vec<u8
 mod tests {
     use super::*;
 
-    /// Packs bit by bit, as the format describes it.
+    /// Packs numbers bit by bit, as the Parquet format describes it.
     fn slowly(numbers: &[u64], width: u32) -> Vec<u8> {
         let mut out = vec![0; numbers.len() * width as usize / 8];
         for (at, number) in numbers.iter().enumerate() {

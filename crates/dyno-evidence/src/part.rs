@@ -23,15 +23,15 @@ use crate::private::{aside_of, create_file, create_folder};
 use crate::values::Values;
 use crate::words::{WordsColumn, is_words};
 
-/// Rows after which a row group is closed: the most that a writer keeps in memory.
+/// Number of rows after which a row group is closed: the most that a writer keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 20;
 const ZSTD_LEVEL: i32 = 1;
 
 /// Rows of one column to be written into a part.
 pub(crate) enum Cells<'a> {
-    /// For the library's encoders, and for words.
+    /// An Arrow array, for the Parquet library's encoders and for words.
     Array(ArrayRef),
-    /// For our own encoders: whole numbers, flags and words.
+    /// Values for dbdyno's own encoders: whole numbers, flags and words.
     Values(&'a Values),
 }
 
@@ -39,14 +39,14 @@ pub(crate) enum Cells<'a> {
 pub(crate) struct Shape<'a> {
     /// Columns of rising or similar whole numbers, stored as packed differences.
     pub deltas: &'a [&'a str],
-    /// Columns of mostly different values, stored as they are, without a dictionary.
+    /// Columns of mostly different values, stored without a dictionary.
     pub plain: &'a [&'a str],
-    /// Columns without extremes: finding those of texts costs more than storing the texts.
+    /// Columns without a stored smallest and largest value: for texts, finding these costs more than storing the texts.
     pub unsorted: &'a [&'a str],
-    /// Rows after which a row group is closed: the most that a writer keeps in memory.
+    /// Number of rows after which a row group is closed: the most that a writer keeps in memory.
     pub row_group_rows: usize,
-    /// True if every page has its own extremes, false if only the row group has; in the latter case whole numbers and
-    /// flags come as [`Cells::Values`] and are stored by our own encoders.
+    /// True if the smallest and largest values are stored for every page; false if only for the row group: then whole
+    /// numbers and flags must come as [`Cells::Values`], for dbdyno's own encoders.
     pub page_statistics: bool,
     /// True if the part is synced before it is renamed, so that it survives a power cut.
     pub durable: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Opens the part; `deltas` names the columns of rising or similar whole numbers.
+    /// Opens the part under a temporary name; `deltas` names the columns of rising or similar whole numbers.
     pub(crate) fn create(dir: &Path, name: &str, schema: SchemaRef, deltas: &[&str]) -> Result<Self, EvidenceError> {
         let shape = Shape {
             deltas,
@@ -75,7 +75,7 @@ impl Part {
         Self::shaped(dir, name, schema, &shape)
     }
 
-    /// Opens the part with its columns stored as `shape` says.
+    /// Opens the part under a temporary name, with its columns stored as `shape` specifies.
     pub(crate) fn shaped(dir: &Path, name: &str, schema: SchemaRef, shape: &Shape<'_>) -> Result<Self, EvidenceError> {
         create_folder(dir).map_err(|e| EvidenceError::io(dir, e))?;
         let place = dir.join(format!("{name}.parquet"));
@@ -100,7 +100,7 @@ impl Part {
         self.write_cells(&cells, batch.num_rows())
     }
 
-    /// Appends rows, column by column.
+    /// Appends rows: one entry of `cells` for each column.
     pub(crate) fn write_cells(&mut self, cells: &[Cells<'_>], rows: usize) -> Result<(), EvidenceError> {
         if let Some(writer) = &mut self.writer {
             writer.write(cells, rows).map_err(|e| EvidenceError::parquet(&self.aside, e))?;
@@ -131,7 +131,7 @@ impl Part {
 
     /// Writes the footer, flushes, and syncs.
     ///
-    /// `into_inner` is not used: it turns an I/O error into text, and a full disk would not be recognized.
+    /// `into_inner` is not used: it converts an I/O error into text, so a full disk would not be recognized.
     fn end(&self, writer: &mut Writer) -> Result<(), EvidenceError> {
         writer.finish().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
         if self.durable {
@@ -158,12 +158,13 @@ struct Writer {
     columns: Vec<Column>,
     group_rows: usize,
     group_rows_most: usize,
-    /// True if our own encoders store whole numbers and flags.
+    /// True if dbdyno's own encoders store whole numbers and flags.
     is_own: bool,
     packer: Packer,
 }
 
-/// Column of the open row group: of words, whole numbers or flags, or encoded by the library.
+/// Column of the open row group: words, whole numbers or flags for dbdyno's own encoders, or a column that the library
+/// encodes.
 enum Column {
     Words(WordsColumn),
     Numbers(NumbersColumn),
@@ -225,8 +226,8 @@ impl Writer {
         }
     }
 
-    /// Makes the columns of a row group; the library's column writers are made only if a column needs one, since each
-    /// has its own compressor.
+    /// Creates the columns of a row group; the library's column writers are created only if a column needs one, since
+    /// each writer has a separate compressor.
     fn begin(&self) -> ParquetResult<Vec<Column>> {
         let fields = || self.schema.fields().iter().zip(self.file.schema_descr().columns());
         let own: Vec<Option<Column>> =
@@ -239,7 +240,7 @@ impl Writer {
         Ok(columns.map(|(own, other)| own.unwrap_or_else(|| Column::Other(Box::new(other)))).collect())
     }
 
-    /// Returns our own encoder for a field, or `None` if there is none.
+    /// Returns dbdyno's own encoder for a field, or `None` if the library must encode it.
     fn own(&self, field: &Field, descr: &ColumnDescPtr) -> ParquetResult<Option<Column>> {
         let compression = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
         let (kind, descr) = (field.data_type(), descr.clone());
@@ -326,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    /// The part is small: its bytes leave the buffer only with the footer.
+    /// The part is so small that its bytes leave the buffer only with the footer.
     #[test]
     fn a_disk_that_is_full_at_the_footer_reads_as_a_full_disk() {
         let dir = std::env::temp_dir().join(format!("dyno-part-full-{}", std::process::id()));

@@ -1,7 +1,7 @@
 //! Files and folders of evidence that no other user can redirect or read.
 //!
-//! A file under a temporary name has a random name and is created with `O_EXCL`, which follows no link. Its permissions
-//! follow the umask and the folder: a run folder of mode 0700 has files of mode 0600.
+//! A temporary file has a random name and is created with `O_EXCL`, which follows no link. Its permissions depend on
+//! the umask and the folder: in a run folder with mode 0700, files have mode 0600.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,26 +10,27 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Returns the temporary name for a file that will be at `place`: beside it, random, ending in `.tmp`.
+/// Returns the temporary path for a file that will be at `place`: in the same folder, with a random name that ends in
+/// `.tmp`.
 pub fn aside_of(place: &Path) -> PathBuf {
     let mut name = place.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{:016x}.tmp", RandomState::new().build_hasher().finish()));
     place.with_file_name(name)
 }
 
-/// Creates a file for reading and writing; it is an error if a file or link of this name exists.
+/// Creates a file for reading and writing; fails if a file or link of this name exists.
 ///
 /// # Errors
-/// Any error of the system, `AlreadyExists` among them.
+/// The system reports an error, such as `AlreadyExists`.
 pub fn create_file(path: &Path) -> io::Result<File> {
     let mode = 0o600 | (mode_above(path)? & 0o066);
     OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Creates a folder, and missing ones above it, with the access rights of the folder above.
+/// Creates a folder with the access rights of its parent folder; creates missing parent folders, too.
 ///
 /// # Errors
-/// Any error of the system.
+/// The system reports an error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

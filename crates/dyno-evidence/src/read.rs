@@ -14,12 +14,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::{EvidenceError, NONE};
 
-/// Calls of one part as columns of the same length. Words are indexes into `words`.
+/// Calls of one part as columns of the same length. Columns of words contain indexes into `words`.
 #[derive(Clone, Debug, Default)]
 pub struct CallColumns {
     /// Distinct words of the columns `arm`, `kind`, `statement` and `error`.
     pub words: Vec<String>,
-    /// Arm, as an index into `words`.
+    /// Name of the arm, as an index into `words`.
     pub arm: Vec<u32>,
     /// Number of the block.
     pub block: Vec<u32>,
@@ -33,7 +33,7 @@ pub struct CallColumns {
     pub statement: Vec<u32>,
     /// Error code, as an index into `words`; `u32::MAX` for none.
     pub error: Vec<u32>,
-    /// True if the plan lists the error as an expected outcome; `None` if the part does not say.
+    /// True if the plan lists the error as an expected outcome; `None` if the part does not record this.
     pub expected: Vec<Option<bool>>,
     /// Intended start [ns since the UNIX epoch], or [`NONE`].
     pub intended_ns: Vec<i64>,
@@ -43,13 +43,13 @@ pub struct CallColumns {
     pub elapsed_ns: Vec<i64>,
     /// Number of rows, or [`NONE`].
     pub rows: Vec<i64>,
-    /// Redo since the last query of the log position [bytes], or [`NONE`].
+    /// Redo written since the session's last query of the log position [bytes], or [`NONE`].
     pub redo_bytes: Vec<i64>,
-    /// Redo not yet flushed [bytes], or [`NONE`].
+    /// Redo not yet flushed when the commit began [bytes], or [`NONE`].
     pub unflushed_bytes: Vec<i64>,
 }
 
-/// Names of all columns that can be read from a part of calls.
+/// Names of the columns that can be read from a part of calls.
 const ALL: [&str; 14] = [
     "arm",
     "block",
@@ -75,7 +75,7 @@ pub fn read_calls(path: &Path) -> Result<CallColumns, EvidenceError> {
     read_columns(path, &ALL)
 }
 
-/// Reads some columns of a part of calls; the others stay empty.
+/// Reads the named columns of a part of calls; the other columns stay empty.
 ///
 /// # Errors
 /// The part cannot be read, is torn, or has no such column.
@@ -108,7 +108,7 @@ fn torn(path: &Path, reason: &str) -> EvidenceError {
 }
 
 impl CallColumns {
-    /// Returns the number of `word`, or `None` if it does not occur.
+    /// Returns the index of `word` in `words`, or `None` if it does not occur.
     pub fn word(&self, word: &str) -> Option<u32> {
         self.words.iter().position(|w| w == word).map(|at| at as u32)
     }
@@ -144,7 +144,7 @@ impl CallColumns {
     }
 }
 
-/// Appends the numbers of a dictionary column's words; a missing value is `u32::MAX`.
+/// Appends the word of each row of a dictionary column as an index into `words`; `u32::MAX` if it is missing.
 fn spell<K: ArrowDictionaryKeyType>(place: &mut Vec<u32>, array: &ArrayRef, words: &mut Words) -> Option<()> {
     let dictionary = array.as_dictionary_opt::<K>()?;
     let values: &StringArray = dictionary.values().as_string_opt()?;
@@ -160,7 +160,7 @@ fn spell<K: ArrowDictionaryKeyType>(place: &mut Vec<u32>, array: &ArrayRef, word
     Some(())
 }
 
-/// Appends the numbers of a text column's words; a missing value is `u32::MAX`.
+/// Appends the word of each row of a text column as an index into `words`; `u32::MAX` if it is missing.
 fn codes(place: &mut Vec<u32>, array: &ArrayRef, words: &mut Words) -> Option<()> {
     let texts: &StringArray = array.as_string_opt()?;
     if texts.null_count() == texts.len() {
@@ -171,13 +171,13 @@ fn codes(place: &mut Vec<u32>, array: &ArrayRef, words: &mut Words) -> Option<()
     Some(())
 }
 
-/// Appends a column without missing values.
+/// Appends the values of a column in which no value is missing.
 fn copy<T: ArrowPrimitiveType>(place: &mut Vec<T::Native>, array: &ArrayRef) -> Option<()> {
     place.extend_from_slice(array.as_primitive_opt::<T>()?.values());
     Some(())
 }
 
-/// Appends a column; a missing value is [`NONE`].
+/// Appends the values of a column; a missing value becomes [`NONE`].
 fn optional(place: &mut Vec<i64>, array: &ArrayRef) -> Option<()> {
     let values = array.as_primitive_opt::<Int64Type>()?;
     if values.null_count() == 0 {

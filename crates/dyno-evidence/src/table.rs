@@ -1,8 +1,8 @@
-//! A table of any columns: whole numbers, flags, words and texts, written part by part.
+//! A table with any columns (whole numbers, flags, words, texts), written part by part.
 //!
-//! A room with tables of its own (traces) describes them by [`Column`]s and passes [`Values`]; it needs to know nothing
-//! of Arrow or Parquet. Whole numbers are stored as packed differences, words (few different texts) as a dictionary,
-//! texts as they are.
+//! Code with its own tables (such as traces) describes them as [`Column`]s and passes [`Values`]; it need not know
+//! Arrow or Parquet. Whole numbers are stored as packed differences, words (few distinct texts) as a dictionary, and
+//! other texts unchanged.
 //!
 //! ```
 //! use dyno_evidence::table::{Column, Kind, Table, Values, read_table};
@@ -41,7 +41,7 @@ pub struct Column {
     pub name: &'static str,
     /// Kind of its values.
     pub kind: Kind,
-    /// True if a value may be missing.
+    /// True if values can be missing.
     pub optional: bool,
 }
 
@@ -51,13 +51,13 @@ impl Column {
         Self { name, kind, optional: false }
     }
 
-    /// Returns a column in which values may be missing.
+    /// Returns a column in which values can be missing.
     pub const fn optional(name: &'static str, kind: Kind) -> Self {
         Self { name, kind, optional: true }
     }
 }
 
-/// Returns the values in the form that the part accepts: an array if our own encoders do not store them.
+/// Returns the values in the form that the part accepts: as they are for dbdyno's own encoders, otherwise as an array.
 fn cells(values: &mut Values) -> Cells<'_> {
     match values {
         Values::Text(texts) => Cells::Array(Arc::new(texts.array())),
@@ -91,7 +91,8 @@ impl Table {
         Ok(Self { part: Part::shaped(dir, name, schema, &shape)?, columns: columns.to_vec() })
     }
 
-    /// Appends rows: the values of each column, in the order of the columns; they are empty afterwards.
+    /// Appends rows: the values of each column, in the order of the columns; each entry of `values` is empty
+    /// afterwards.
     ///
     /// # Errors
     /// The part cannot be written, or the columns have unequal lengths.
@@ -117,8 +118,8 @@ impl Table {
         self.part.rows()
     }
 
-    /// Closes the part and renames it into place; returns its number of rows. It is not synced, since its source can be
-    /// read again.
+    /// Closes the part and renames it into place; returns its number of rows. The part is not synced, since it can be
+    /// made again from its source.
     ///
     /// # Errors
     /// The part cannot be written.
@@ -127,7 +128,7 @@ impl Table {
     }
 }
 
-/// Rows of a row group, which a writer keeps in memory.
+/// Number of rows in a row group; a writer keeps these in memory.
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
 fn field(column: &Column) -> Field {

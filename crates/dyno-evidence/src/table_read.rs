@@ -1,4 +1,4 @@
-//! Reader of tables of any columns: batch by batch, column by column.
+//! Reader of tables with any columns: batch by batch, column by column.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use crate::{EvidenceError, NONE};
 
-/// Rows of a batch.
+/// Number of rows in a batch.
 const BATCH_ROWS: usize = 1 << 14;
 
 /// Opens a part of a table; the result yields [`Rows`] of the named columns, in order.
@@ -151,8 +151,8 @@ impl Rows {
         Ok(values.iter().map(|value| value.unwrap_or(false)).collect())
     }
 
-    /// Returns a column of words as indexes into a list, and the list of this batch; `u32::MAX` marks a missing word.
-    /// Plain text is accepted, too: tables that `DuckDB` wrote have no dictionaries.
+    /// Returns a column of words as indexes, and the list of words in this batch to which they refer; `u32::MAX` marks
+    /// a missing word. Plain text is accepted, too: tables that `DuckDB` wrote have no dictionaries.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.
@@ -168,7 +168,7 @@ impl Rows {
         Ok((numbers, list))
     }
 
-    /// Returns a column of texts.
+    /// Returns a column of texts; `None` marks a missing text.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.

@@ -1,5 +1,5 @@
-//! Tables of a trace and their columns, the same for imported trace files and recordings of a live server. Names end
-//! with the unit.
+//! Tables of a trace and their columns, which are the same for imported trace files and for recordings of a live
+//! server. The name of a column ends with its unit.
 
 use crate::table::{Column, Kind};
 
@@ -52,7 +52,7 @@ pub const CALLS: [Column; 35] = [
     opt("tim", I64),
 ];
 
-/// One row per stretch of looks at the server, in recordings made by reading its memory, in `looks/`.
+/// One row per stretch of looks at the server's memory, in `looks/`; only in recordings made by such looks.
 pub const LOOKS: [Column; 8] = [
     new("started_ns", I64),
     new("elapsed_ns", I64),
@@ -92,7 +92,7 @@ pub const WAITS: [Column; 24] = [
     new("fidelity", Words),
 ];
 
-/// Parents and owners that became known after a row had been written, in `links/`.
+/// One row per parent or owner of a row that became known only after that row had been written, in `links/`.
 pub const LINKS: [Column; 3] = [new("row_kind", Words), new("id", I64), new("parent", I64)];
 
 /// One row per distinct statement.
@@ -242,7 +242,8 @@ pub const STAMPS: [Column; 12] = [
     opt("residual_ns", I64),
 ];
 
-/// One row per BINDS section (`number` is missing) and one per bind variable in it; only if binds are kept.
+/// One row per BINDS section (with `number` missing), and one row per bind variable in it; only if bind values are
+/// kept.
 pub const BINDS: [Column; 9] = [
     new("file", U32),
     new("line", I64),

@@ -3,20 +3,20 @@
 use arrow_array::StringArray;
 use arrow_array::builder::{ArrayBuilder, StringBuilder};
 
-/// Kind of a column's values, and the value that means missing where the column is optional.
+/// Kind of a column's values, and the value that marks a missing one in an optional column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers; [`NONE`] is missing.
+    /// Whole numbers; [`NONE`] if missing.
     I64,
     /// Unsigned whole numbers; never missing.
     U64,
     /// Small whole numbers; never missing.
     U32,
-    /// Tiny whole numbers; 255 is missing.
+    /// Tiny whole numbers; 255 if missing.
     U8,
     /// Flags; never missing.
     Bool,
-    /// Few different texts, as indexes into a list; `u32::MAX` is missing.
+    /// Few distinct texts, as indexes into a list; `u32::MAX` if missing.
     Words,
     /// Texts.
     Text,

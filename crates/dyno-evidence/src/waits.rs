@@ -1,5 +1,5 @@
-//! Writers of `waits` parts: one row per wait of a session on an event. [`write_waits`] takes all rows at once (samples
-//! of a live engine), [`WaitsWriter`] takes them as they occur (a model, which knows every wait).
+//! Writers of `waits` parts: one row per wait of a session on an event. [`write_waits`] takes all rows at once, for
+//! samples of a live engine; [`WaitsWriter`] takes rows as they occur, for a model, which knows every wait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ pub struct Waits {
     pub session: Vec<i64>,
     /// Time at which the wait was seen [ns since the UNIX epoch].
     pub started_ns: Vec<i64>,
-    /// Length [ns]; the sampling period for sampled waits.
+    /// Duration [ns]; the sampling period for sampled waits.
     pub elapsed_ns: Vec<i64>,
-    /// The engine's own name of the event.
+    /// Name of the event in the engine.
     pub event: Vec<String>,
-    /// Engine's own class of the event.
+    /// Class of the event in the engine.
     pub event_type: Vec<String>,
     /// Class of the event shared by all engines.
     pub class: Vec<String>,
-    /// Kind of the waiting session in the engine's words.
+    /// Kind of the waiting session, as the engine calls it.
     pub object: Vec<String>,
     /// `exact`, `sampled` or `summed`.
     pub fidelity: Vec<String>,
@@ -79,12 +79,12 @@ pub fn write_waits(dir: &Path, name: &str, waits: &Waits) -> Result<u64, Evidenc
     part.finish()
 }
 
-/// Names of an event.
+/// Names of an event and of its classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventName {
-    /// Engine's own name.
+    /// Name of the event in the engine.
     pub event: String,
-    /// Engine's own class.
+    /// Class of the event in the engine.
     pub event_type: String,
     /// Class shared by all engines.
     pub class: String,
@@ -99,11 +99,11 @@ pub struct WaitRow {
     pub session: i64,
     /// Start [ns since the UNIX epoch].
     pub started_ns: i64,
-    /// Length [ns].
+    /// Duration [ns].
     pub elapsed_ns: i64,
     /// Event, as an index into the part's events.
     pub event: u32,
-    /// Waiting object, as an index into the part's objects.
+    /// Kind of the waiting session, as an index into the part's objects.
     pub object: u32,
     /// Parameters of the event.
     pub p: [i64; 3],
@@ -135,7 +135,8 @@ pub struct WaitsWriter {
 }
 
 impl WaitsWriter {
-    /// Opens `<dir>/<name>.parquet` under a temporary name; the lists resolve the numbers in a [`WaitRow`].
+    /// Opens `<dir>/<name>.parquet` under a temporary name; the lists contain the texts to which the numbers in a
+    /// [`WaitRow`] refer.
     ///
     /// # Errors
     /// The part cannot be created.

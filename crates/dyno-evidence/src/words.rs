@@ -1,9 +1,9 @@
 //! Columns of few different texts, which arrive as numbers and are stored as Parquet dictionaries.
 //!
-//! The library's writer looks every value up in a table of texts again, which costs more than everything else about a
-//! column of waits. Here a text is looked up once per batch, and only numbers are packed (RLE and bit packing,
-//! `RLE_DICTIONARY` in the format's description of encodings). Extremes of such columns are not kept, since nothing
-//! uses them.
+//! The Parquet library's writer looks up every value in a table of texts, which takes longer than everything else that
+//! is done for a column of waits. Here a text is looked up once per batch, and only numbers are packed (RLE and bit
+//! packing, `RLE_DICTIONARY` in the Parquet format's description of encodings). The smallest and largest text are not
+//! stored, since nothing uses them.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::chunk::{PAGE_ROWS, Packer, Pages, Presence, varint};
 
-/// Number that stands for no text.
+/// Number that marks a missing text.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Returns true if a column of this type is stored by this encoder.
@@ -29,18 +29,18 @@ pub(crate) fn is_words(kind: &DataType) -> bool {
         && matches!(**keys, DataType::UInt8 | DataType::UInt16 | DataType::UInt32))
 }
 
-/// One column of one row group.
+/// One column of words in one row group.
 pub(crate) struct WordsColumn {
     pages: Pages,
     compression: Compression,
     numbers: HashMap<String, u32>,
-    /// Texts in the format's encoding: length, bytes.
+    /// Distinct texts, in the format's encoding: length and bytes.
     texts: Vec<u8>,
     /// Page being filled: numbers of the texts that are present.
     page: Vec<u32>,
     presence: Option<Presence>,
     page_rows: usize,
-    /// Number in the dictionary of each word of the current batch.
+    /// For each word of the current batch, its number in the dictionary.
     known: Vec<u32>,
 }
 
@@ -65,7 +65,7 @@ impl WordsColumn {
         self.write(&keys, &texts, packer)
     }
 
-    /// Appends words: indexes into a list, [`u32::MAX`] for a missing one.
+    /// Appends words: indexes into a list of texts; [`u32::MAX`] marks a missing word.
     pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], packer: &mut Packer) -> Result<()> {
         self.known.clear();
         self.known.resize(texts.len(), UNKNOWN);
@@ -99,7 +99,7 @@ impl WordsColumn {
         }
     }
 
-    /// Appends words; returns a bit for each that is present.
+    /// Appends words; returns a bit for each word, set if the word is present.
     fn take_each<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T]) -> u64 {
         let (mut present, mut numbers, mut count) = (0, [0; 64], 0);
         for (at, &key) in keys.iter().enumerate() {
@@ -113,7 +113,7 @@ impl WordsColumn {
         present
     }
 
-    /// Returns the number of a word in the dictionary, or `None` for a missing one.
+    /// Returns the number of a word in the dictionary, or `None` if the word is missing.
     #[inline]
     fn number_of<T: AsRef<str>>(&mut self, key: u32, texts: &[T]) -> Option<u32> {
         match self.known.get(key as usize) {
@@ -171,7 +171,7 @@ impl WordsColumn {
     }
 }
 
-/// Returns the keys, [`UNKNOWN`] for missing ones, and the list that they index.
+/// Returns the key of each row ([`UNKNOWN`] if missing), and the list to which the keys refer.
 fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, &StringArray)> {
     macro_rules! of {
         ($kind:ty) => {
@@ -187,12 +187,12 @@ fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, &StringArray)> {
         .ok_or_else(|| ParquetError::General("a column of words is no dictionary".to_owned()))
 }
 
-/// Returns the number of bits needed to number this many texts; never 0, which some readers do not accept.
+/// Returns the number of bits needed to number this many texts; never 0, since some readers do not accept 0 bits.
 fn width_of(texts: usize) -> u32 {
     (texts.saturating_sub(1) as u32 | 1).ilog2() + 1
 }
 
-/// Packs numbers of `width` bits as runs and groups of eight.
+/// Packs numbers with `width` bits each, as runs of equal numbers and groups of eight.
 fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let (mut literal, mut at) = (0, 0); // what lies between them waits to be packed
     while at < numbers.len() {
@@ -209,7 +209,7 @@ fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     groups_of(&numbers[literal..], width, out);
 }
 
-/// Returns how many numbers at the beginning equal `value`; long runs are compared many numbers at a time.
+/// Returns how many numbers at the beginning equal `value`; in a long run many numbers are compared at a time.
 fn run_at(numbers: &[u32], value: u32) -> usize {
     const MANY: usize = 32;
     if numbers.get(1) != Some(&value) {
@@ -225,7 +225,7 @@ fn run_of(value: u32, count: usize, width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
 }
 
-/// Packs groups of eight numbers; the last is padded.
+/// Packs numbers in groups of eight; the last group is padded.
 fn groups_of(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     if numbers.is_empty() {
         return;

@@ -1,4 +1,5 @@
-//! The catalogue of wait events: one class per event, the events that its users meet, and what tables used to disagree about.
+//! The catalogue of wait events: one class per event, events that users meet, and events to which tables used to assign
+//! different classes.
 
 use std::collections::HashSet;
 

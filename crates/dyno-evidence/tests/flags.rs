@@ -23,7 +23,8 @@ fn written_and_read(name: &str, pieces: &[Vec<bool>]) -> Vec<bool> {
     found
 }
 
-/// 400,000 rows are several pages and two row groups; in pieces of 40,001 no page begins with one.
+/// 400,000 rows give several pages and two row groups; written in pieces of 40,001 rows, no page begins where a piece
+/// begins.
 #[test]
 fn many_flags_over_several_pages_and_row_groups() {
     let flags: Vec<bool> = (0..400_000_u64).map(|at| at * at % 7 < 3).collect();

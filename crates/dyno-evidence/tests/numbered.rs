@@ -1,4 +1,4 @@
-//! Files of numbered folders.
+//! Tests of the files in numbered folders.
 
 #![allow(clippy::unwrap_used)]
 

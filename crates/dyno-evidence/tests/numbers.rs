@@ -1,5 +1,5 @@
 //! Tests that columns of whole numbers packed by dbdyno's own encoder are read back unchanged by the library's reader;
-//! other tests read them by `DuckDB` and pyarrow.
+//! other tests read them with `DuckDB` and pyarrow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn folder(name: &str) -> PathBuf {
     dir
 }
 
-/// Returns columns with the same bits, as far as each is wide enough.
+/// Returns columns with the same bits, truncated where a column is narrower.
 fn values(numbers: &[i64]) -> [Values; 5] {
     [
         Values::I64(numbers.to_vec()),
@@ -59,7 +59,7 @@ fn assert_read_back(dir: &Path, numbers: &[i64]) {
     assert_eq!(at, numbers.len());
 }
 
-/// 600,000 rows are three row groups of several pages each.
+/// 600,000 rows give three row groups of several pages each.
 #[test]
 fn many_numbers_over_several_pages_and_row_groups() {
     let dir = folder("many");
@@ -80,7 +80,7 @@ fn a_column_without_any_number_and_one_without_rows() {
     }
 }
 
-/// Returns a column of numbers in pieces as they are written: runs, even rises, any bits, extremes.
+/// Returns a column of numbers, in the pieces in which it is written: runs, even steps, random bits, extreme values.
 fn pieces() -> impl Strategy<Value = Vec<Vec<i64>>> {
     let ends = prop_oneof![Just(i64::MAX), Just(i64::MIN), Just(0), Just(-1), Just(i64::from(u32::MAX)), Just(255)];
     let stretch = prop_oneof![

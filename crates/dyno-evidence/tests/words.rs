@@ -1,5 +1,5 @@
 //! Tests that columns of words packed by dbdyno's own encoder are read back unchanged by the library's reader; other
-//! tests read them by `DuckDB` and pyarrow.
+//! tests read them with `DuckDB` and pyarrow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,7 +37,7 @@ fn write(dir: &std::path::Path, pieces: Vec<(Vec<u32>, Vec<String>)>) -> Vec<Opt
     expected
 }
 
-/// 70,000 words make numbers of 17 bits, 400,000 rows several pages and two row groups.
+/// 70,000 distinct words need numbers of 17 bits; 400,000 rows give several pages and two row groups.
 #[test]
 fn many_words_over_several_pages_and_row_groups() {
     let dir = folder("many-words");
@@ -58,7 +58,7 @@ fn a_column_without_any_word_and_one_without_rows() {
     }
 }
 
-/// Returns a column of words in pieces as they are written.
+/// Returns a column of words, in the pieces in which it is written.
 fn pieces() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<String>)>> {
     // Runs and changes, few and many words, so that both kinds of packing come, and several widths.
     let numbers = |most: u32| {

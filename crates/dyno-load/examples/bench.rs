@@ -4,9 +4,9 @@
 //! cargo run --release -p dyno-load --example bench -- /run/postgresql,5432,user,db script.sql 8 10
 //! ```
 //!
-//! Arguments: host,port,user,database; script file; sessions; seconds; optionally the protocol, the scale, and the
-//! rate per second of an open loop. Every latency is recorded in a Parquet part, and the CPU time of writing is
-//! counted.
+//! Arguments: host,port,user,database; script file; sessions; seconds; optionally the protocol, the scale, and the rate
+//! of an open loop [transactions per second]. Every latency is recorded in a Parquet part, and the CPU time for writing
+//! it is included.
 
 use std::error::Error;
 use std::sync::Arc;

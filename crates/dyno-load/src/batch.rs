@@ -2,7 +2,7 @@
 
 use crate::reply::Ended;
 
-/// Items of the open pipeline, queued or sent, whose answers are still outstanding.
+/// Items of the open pipeline, queued or sent, whose answers have not arrived yet.
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) started: Option<i64>,
@@ -37,14 +37,14 @@ impl Batch {
         self.started = Some(now);
     }
 
-    /// Records the first failure of the pipeline; later ones are ignored.
+    /// Records the first failure in the pipeline; later failures are ignored.
     pub(crate) fn note(&mut self, failed: Ended) {
         if self.failed == Ended::Well {
             self.failed = failed;
         }
     }
 
-    /// Discards the open pipeline, if any; an abandoned script may have left one.
+    /// Discards the open pipeline, if there is one: an abandoned script can leave one open.
     #[inline]
     pub fn clear(&mut self) {
         if self.started.take().is_some() {

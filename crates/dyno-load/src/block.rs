@@ -64,7 +64,7 @@ impl Activity {
     }
 }
 
-/// Handles of the sessions with one number, one entry per arm.
+/// Handles of all sessions that have the same number: one entry per arm.
 pub type Handles = Vec<Mutex<Option<Handle>>>;
 
 /// State that all threads of a block share.
@@ -85,13 +85,13 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Returns true once the caller has asked to stop.
+    /// Returns true once the caller has requested a stop.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the block must end, on the caller's request or because it was aborted.
+    /// Returns true if the block must end because the caller requested it or because the block was aborted.
     #[inline]
     pub fn halted(&self) -> bool {
         self.stopped() || self.abort.load(Ordering::Relaxed)
@@ -104,7 +104,7 @@ impl Block<'_> {
 
     /// Connects a session of an arm again.
     ///
-    /// `limit` is an additional timeout; the shorter one of it and the connection's own applies.
+    /// `limit` is an additional timeout; the shorter of `limit` and the connection's own timeout applies.
     ///
     /// # Errors
     /// The connection or a statement of `session_sql` fails, or the arm has no dialler.
@@ -132,7 +132,7 @@ impl Block<'_> {
 
     /// Closes the sockets of sessions whose answer is overdue.
     ///
-    /// The server itself ends a statement at `statement_timeout`; a server or network that is gone does not.
+    /// A live server ends a statement at `statement_timeout`; nothing ends it if the server or the network has failed.
     pub fn end_overdue(&self, activities: &[Activity]) {
         let now_ns = self.clock.now_ns();
         for (activity, handles) in activities.iter().zip(self.handles) {
@@ -151,7 +151,8 @@ impl Block<'_> {
     }
 }
 
-/// Silence [ns] after which the server is asked, on another connection, whether it still works for a session.
+/// Time without an answer [ns] after which the server is asked, on another connection, whether it still works for a
+/// session.
 ///
 /// Applies to sessions without a statement timeout.
 const SILENT_NS: i64 = 15_000_000_000;
@@ -172,7 +173,7 @@ impl Block<'_> {
     /// Closes silent sessions that have no statement timeout and that the server no longer works for.
     ///
     /// The server is asked on another connection. A session is closed if the server does not know it, is waiting for
-    /// it, or does not answer. TCP alone cannot tell: a network that went silent may acknowledge bytes and deliver
+    /// it, or does not answer. TCP alone cannot detect this: a broken network can acknowledge bytes and deliver
     /// nothing.
     pub fn end_unknown(&self, activities: &[Activity], asked: &mut LastQueries) {
         let now_ns = self.clock.now_ns();

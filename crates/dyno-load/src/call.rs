@@ -11,7 +11,7 @@ use crate::wire::link::Event;
 impl Runner<'_, '_, '_> {
     /// Sends one command, waits for its result and records its row; sets `now` to the time of the answer.
     ///
-    /// A script with a single command has no row for the command: its number of rows goes into the script's row.
+    /// In a script with a single command, the command has no separate row: its row count goes into the script's row.
     pub(crate) async fn call(&mut self, script: &ScriptPlan, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
@@ -43,7 +43,7 @@ impl Runner<'_, '_, '_> {
         ended
     }
 
-    /// Makes one round trip that keeps no results; returns the row count of the last statement.
+    /// Makes one round trip and discards the results; returns the row count of the last statement.
     #[inline]
     async fn trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
         let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };

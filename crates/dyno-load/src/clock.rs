@@ -50,7 +50,7 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sets the calling thread's timer slack to 1 ns: sleeps end on time instead of up to 50 us late.
+/// Sets the calling thread's timer slack to 1 ns: sleeps then end on time, instead of up to 50 us late.
 pub fn sharpen_sleep() {
     // A kernel that refuses keeps its default; the resulting lag is reported anyway.
     #[cfg(target_os = "linux")]

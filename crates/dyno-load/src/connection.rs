@@ -1,7 +1,7 @@
 //! Options of a connection: server, user, and how the server must authenticate itself.
 //!
-//! They are the libpq options that the load's client honours, with libpq's meaning. Options that it does not honour
-//! are refused earlier, by `dbdyno.bench.postgres.wire_options`.
+//! These are the libpq options that the load's client supports, with the same meaning as in libpq. Options that it does
+//! not support are refused earlier, by `dbdyno.bench.postgres.wire_options`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct ConnectionSpec {
     /// Engine whose protocol is spoken.
     #[serde(default)]
     pub engine: Engine,
-    /// Host name, address, or folder of a Unix socket (MariaDB: the socket itself).
+    /// Host name, address, or folder of a Unix socket (MariaDB: path of the socket itself).
     ///
     /// The server's certificate must be issued for this name.
     pub host: String,
@@ -30,7 +30,7 @@ pub struct ConnectionSpec {
     pub port: u16,
     /// Role (MariaDB: user) to log in as.
     pub user: String,
-    /// Password, for servers that ask for one.
+    /// Password, for servers that require one.
     #[serde(default)]
     pub password: Option<Password>,
     /// Name of the database.
@@ -38,7 +38,7 @@ pub struct ConnectionSpec {
     /// Whether TLS is used, and how strictly the server's certificate is verified.
     #[serde(default)]
     pub sslmode: SslMode,
-    /// PEM file of trusted root certificates; `system` means the machine's own.
+    /// PEM file of trusted root certificates; `system` means those of the machine.
     #[serde(default)]
     pub sslrootcert: Option<PathBuf>,
     /// PEM file of the server's RSA public key; `None` if not given.
@@ -55,7 +55,7 @@ pub struct ConnectionSpec {
     /// True if the host name is sent unencrypted (SNI) when TLS begins.
     #[serde(default = "yes")]
     pub sslsni: bool,
-    /// Whether TLS is requested in the server's protocol or begun at once.
+    /// Whether TLS is requested in the server's protocol or begun immediately.
     #[serde(default)]
     pub sslnegotiation: SslNegotiation,
     /// Oldest TLS version that is accepted.
@@ -67,7 +67,7 @@ pub struct ConnectionSpec {
     /// Whether the login is bound to the server's certificate.
     #[serde(default)]
     pub channel_binding: ChannelBinding,
-    /// Authentication methods that the server may use.
+    /// Authentication methods that the server is allowed to use.
     #[serde(default)]
     pub require_auth: RequireAuth,
     /// Command-line options for the server process.
@@ -76,7 +76,7 @@ pub struct ConnectionSpec {
     /// Application name, as shown in `pg_stat_activity`.
     #[serde(default = "default_application")]
     pub application_name: String,
-    /// Timeout of a connection attempt [s]; 0 waits until a request to stop.
+    /// Timeout of a connection attempt [s]; 0 for none, so that only a request to stop ends the attempt.
     #[serde(default = "default_timeout")]
     pub connect_timeout_s: u64,
     /// How a dead network is detected.
@@ -86,8 +86,8 @@ pub struct ConnectionSpec {
 
 /// How a dead network is detected: keepalive probes and the TCP user timeout.
 ///
-/// A connection on which nothing is acknowledged is closed. 0 leaves a value to the operating system. With the
-/// defaults a network that goes silent is detected within 25 s.
+/// A connection on which nothing is acknowledged is closed. A value of 0 selects the operating system's default. With
+/// the default values here, a dead network is detected within 25 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Liveness {
@@ -99,7 +99,7 @@ pub struct Liveness {
     pub keepalives_interval_s: u32,
     /// Number of unanswered probes after which the connection is closed.
     pub keepalives_count: u32,
-    /// How long sent bytes may stay unacknowledged [ms].
+    /// Time that sent bytes can stay unacknowledged before the connection is closed [ms].
     pub tcp_user_timeout_ms: u32,
 }
 
@@ -150,7 +150,7 @@ impl ConnectionSpec {
         }
     }
 
-    /// Returns host, port, user and database as text for messages; never the password.
+    /// Returns host, port, user and database as text for messages, without the password.
     pub fn place(&self) -> String {
         format!("host {}, port {}, user {}, database {}", self.host, self.port, self.user, self.dbname)
     }
@@ -208,7 +208,7 @@ pub enum Engine {
     Mariadb,
 }
 
-/// Whether TLS is used, as libpq's `sslmode`. (`allow` is resolved by the control connection.)
+/// Whether TLS is used, as in libpq's `sslmode`. (The control connection resolves `allow`.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {
@@ -232,7 +232,7 @@ pub enum SslNegotiation {
     /// The client asks the server first, in PostgreSQL's protocol.
     #[default]
     Postgres,
-    /// The TLS handshake starts at once; the server must confirm the protocol by ALPN.
+    /// The TLS handshake starts immediately; the server must confirm the protocol by ALPN.
     Direct,
 }
 
@@ -257,12 +257,12 @@ pub enum TlsVersion {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelBinding {
-    /// Never.
+    /// The login is never bound to the certificate.
     Disable,
-    /// If TLS is used and the server offers it.
+    /// The login is bound to the certificate if TLS is used and the server offers it.
     #[default]
     Prefer,
-    /// Always; without it the login fails.
+    /// The login is always bound to the certificate; it fails where this is impossible.
     Require,
 }
 

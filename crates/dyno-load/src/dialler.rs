@@ -38,7 +38,7 @@ impl Dialler {
     /// Creates a dialler; reads the trusted root certificates and the server's public key if they are needed.
     ///
     /// # Errors
-    /// A file cannot be read or does not hold what it should.
+    /// A file cannot be read, or its content is invalid.
     pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
         let key = spec.server_public_key.as_deref().map(read_key).transpose()?;
         Ok(Self { spec: spec.clone(), tls: tls::config(spec)?, key, feed: None, line: None })
@@ -50,7 +50,7 @@ impl Dialler {
         Self { line, ..self }
     }
 
-    /// Sets the bytes that `COPY ... FROM STDIN` and `LOAD DATA LOCAL` receive; without them both are refused.
+    /// Sets the bytes that `COPY ... FROM STDIN` and `LOAD DATA LOCAL` receive; without such bytes both are refused.
     #[must_use]
     pub fn feeding(self, feed: Option<Arc<[u8]>>) -> Self {
         Self { feed, ..self }
@@ -79,7 +79,7 @@ impl Dialler {
         self.log_in(self.open(&patience, severed)?, stop)
     }
 
-    /// Connects as [`Dialler::connect`] does, for a session of PostgreSQL that blocks on its socket.
+    /// Connects as [`Dialler::connect`] does, for a PostgreSQL session that blocks on its socket.
     ///
     /// # Errors
     /// The connection or the login fails, times out, or is stopped.
@@ -89,7 +89,7 @@ impl Dialler {
         wire::startup::settled(&self.spec, socket, Some(Patience::new(None, stop)))
     }
 
-    /// Connects as [`Dialler::connect`] does, for a session of MariaDB that blocks on its socket.
+    /// Connects as [`Dialler::connect`] does, for a MariaDB session that blocks on its socket.
     ///
     /// # Errors
     /// The connection or the login fails, times out, or is stopped.

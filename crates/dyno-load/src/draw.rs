@@ -1,7 +1,7 @@
-//! Scripts for clients that are other programs.
+//! Scripts for clients that are programs other than dbdyno.
 //!
-//! The SQL is cut at its values, and the values of each transaction are drawn in advance, from the same random streams
-//! that dbdyno's own sessions use.
+//! The SQL text is split at its values, and the values of each transaction are drawn in advance, from the same random
+//! streams that dbdyno's own sessions use.
 //!
 //! # Limits
 //!
@@ -15,7 +15,7 @@ use crate::LoadError;
 use crate::run::CHOICE_STREAM;
 use crate::spec::{ArmSpec, ScriptSpec};
 
-/// Most steps of one transaction; a script that exceeds it is taken for an endless loop.
+/// Maximum number of steps in one transaction; a script that exceeds it is considered an endless loop.
 const STEPS_MOST: usize = 100_000;
 
 /// One SQL command for another client.
@@ -36,16 +36,16 @@ pub struct DrawnScript {
     pub name: String,
     /// True if the script sends exactly one command.
     pub single: bool,
-    /// Indexes of its commands in [`Drawer::statements`].
+    /// Indexes in [`Drawer::statements`] of the script's commands.
     pub statements: Vec<usize>,
 }
 
 /// One drawn transaction: the steps that the client executes, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DrawnTransaction {
-    /// Index of its script in [`Drawer::scripts`].
+    /// Index in [`Drawer::scripts`] of the transaction's script.
     pub script: usize,
-    /// Steps: a statement's index and its values, or `None` and the microseconds of a pause.
+    /// Steps: the index of a statement and its values, or `None` and the length of a pause [us].
     pub steps: Vec<(Option<usize>, Vec<DrawnValue>)>,
 }
 
@@ -75,7 +75,7 @@ pub struct Drawer {
     scripts: Vec<(DrawnScript, Script)>,
     cumulative: Vec<u64>,
     statements: Vec<DrawnStatement>,
-    /// Per script and command; `None` for commands that send nothing.
+    /// What each command of each script sends; `None` for commands that send nothing.
     sent: Vec<Vec<Option<Sent>>>,
     sessions: Vec<(Scope, Rng, Rng)>,
     varies: bool,
@@ -237,7 +237,8 @@ impl Drawer {
     }
 }
 
-/// Returns a command as another client sends it and the variables of its values; `None` if it sends nothing.
+/// Returns a command in the form that another client sends, and the variables that supply its values; `None` if it
+/// sends nothing.
 fn shown(
     arm: &str,
     script: &str,

@@ -1,4 +1,4 @@
-//! Errors that stop a load, each with its place and the next step. No message contains a password.
+//! Errors that stop a load; each names its place and the next step. No message contains a password.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use dyno_script::ScriptError;
 use crate::connection::{ConnectionSpec, Engine};
 use crate::wire::WireError;
 
-/// Error because of which a load cannot start or cannot continue.
+/// Reason why a load cannot start or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A value of the specification is invalid.
     #[error("{place}: {message}\n  next: {next}")]
     Spec {
-        /// Part of the specification.
+        /// Part of the specification that is invalid.
         place: String,
         /// What is wrong.
         message: String,
@@ -26,15 +26,15 @@ pub enum LoadError {
     Script {
         /// Name of the arm.
         arm: String,
-        /// The error and its position.
+        /// Syntax error, with its position.
         source: ScriptError,
     },
-    /// A script fails regardless of the engine.
+    /// A script fails, whatever the engine is.
     #[error("script {script}, line {line}: {message}\n  next: {next}")]
     Running {
         /// Name of the script.
         script: String,
-        /// Line, counted from 1.
+        /// Number of the line, counted from 1.
         line: u32,
         /// What is wrong.
         message: String,
@@ -72,7 +72,7 @@ pub enum LoadError {
     Reconnect {
         /// Host, port, user and database.
         place: String,
-        /// How long reconnecting was tried [s].
+        /// Time for which reconnecting was attempted [s].
         waited_s: u64,
         /// Error of the last attempt.
         source: Box<WireError>,
@@ -91,7 +91,7 @@ pub enum LoadError {
     /// The network line of an arm could not be created.
     #[error("cannot set up an arm's network delay: {0}\n  next: raise the limits on processes and open files")]
     Line(#[source] io::Error),
-    /// The operating system refused to wait for connections.
+    /// The operating system does not allow this process to wait for connections.
     #[error("cannot wait for connections: {0}\n  next: raise the limit on open files")]
     Reactor(#[source] io::Error),
 }
@@ -107,7 +107,7 @@ impl LoadError {
         Self::Spec { place: place.into(), message: message.into(), next: next.into() }
     }
 
-    /// Returns the connection's own error, for a message that names the place itself.
+    /// Returns the connection's error itself, for a message that names the place separately.
     pub(crate) fn into_wire(self) -> WireError {
         match self {
             Self::Connect { source, .. } | Self::SessionSql { source, .. } | Self::Reconnect { source, .. } => *source,
@@ -166,7 +166,7 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
     }
 }
 
-/// Returns the next step for errors where it differs between MariaDB and PostgreSQL; otherwise `None`.
+/// Returns the next step for an error where MariaDB's differs from PostgreSQL's; otherwise `None`.
 fn mariadb_step(error: &WireError) -> Option<&'static str> {
     match error {
         WireError::Exposed(_) => {

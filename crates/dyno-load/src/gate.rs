@@ -1,13 +1,13 @@
 //! Barrier between slices.
 //!
-//! No thread begins a slice before all have ended the previous one, and all begin at the same instant.
+//! No thread begins a slice before all threads have ended the previous one, and all begin it at the same instant.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Time from the last thread's arrival to the common start [ns], so that the other threads can wake up.
+/// Time from the arrival of the last thread to the common start [ns], in which the other threads can wake up.
 const LEAD_NS: i64 = 100_000;
 /// Interval at which a waiting thread checks whether it must stop waiting.
 const LOOK: Duration = Duration::from_millis(20);
@@ -34,7 +34,7 @@ impl Gate {
         Self { threads, state: Mutex::default(), opened: Condvar::new() }
     }
 
-    /// Waits for all threads; returns the common start [ns since the epoch], or `None` if `halted`.
+    /// Waits for all threads; returns the common start [ns since the epoch], or `None` once `halted` returns true.
     ///
     /// The last thread to arrive calls `prepare` with that start before any thread continues.
     pub fn pass(&self, clock: &Clock, prepare: impl FnOnce(i64), halted: impl Fn() -> bool) -> Option<i64> {

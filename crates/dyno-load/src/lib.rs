@@ -4,18 +4,18 @@
 //!
 //! # How it stays out of the way
 //!
-//! A small number of sessions has one thread each; a larger number shares one thread per core, which waits for all of
-//! its sessions at once. Each round trip takes one write and one read. Messages are encoded once, values are written
-//! into a reused buffer, and incoming bytes are parsed in place. The clock is read once per command, and rows go into
-//! a buffer that only this session writes. An operation takes no lock and allocates nothing, and nothing is
+//! If there are few sessions, each has its own thread; if there are many, they share one thread per core, which waits
+//! for all of its sessions at once. Each round trip takes one write and one read. Messages are encoded once, values are
+//! written into a reused buffer, and incoming bytes are parsed in place. The clock is read once per command, and rows
+//! go into a buffer that only this session writes. An operation takes no lock and allocates nothing, and nothing is
 //! aggregated during the run.
 //!
 //! # How time is measured
 //!
 //! `started_ns` counts from the UNIX epoch, on a clock that never goes back. In the closed loop a transaction begins
-//! when the previous one ended. In the open loop arrivals form a Poisson process in *intended* time; whichever
-//! session is free takes the next one. The response time counts from the intended start, so an engine that stalls
-//! cannot hide its stall.
+//! when the previous one ended. In the open loop arrivals form a Poisson process in *intended* time; whichever session
+//! is free takes the next arrival. The response time counts from the intended start, so a stall of the engine cannot
+//! stay hidden.
 //!
 //! # Blocks, slices, arms
 //!
@@ -26,13 +26,13 @@
 //! # Limits
 //!
 //! * PostgreSQL's results are read as text only. MariaDB has no pipelines and no `\redo`.
-//! * `COPY FROM STDIN` and `LOAD DATA LOCAL` read the variable `stdin`, the same bytes each time; without it they are
-//!   refused.
-//! * `\redo` reads the log position of the whole engine, so it includes redo of other sessions; it starts anew in
-//!   each slice.
+//! * `COPY FROM STDIN` and `LOAD DATA LOCAL` read the variable `stdin`, the same bytes each time; without this variable
+//!   they are refused.
+//! * `\redo` reads the log position of the whole engine, so it includes redo of other sessions; it starts again at zero
+//!   in each slice.
 //! * While one session of a thread reconnects, the other sessions of the thread wait.
 //! * Client certificates and GSSAPI are not supported.
-//! * A row that a script keeps may have at most 1 MiB.
+//! * A row that a script keeps can have at most 1 MiB.
 
 #![allow(clippy::doc_markdown)] // names of products and settings
 
@@ -52,7 +52,8 @@ mod pipeline;
 #[cfg(target_os = "linux")]
 pub mod placement;
 mod plan;
-/// Where the scheduler puts a process that wakes up: not measured on this system, which binds no thread to a core.
+/// Where the scheduler puts a process that wakes up; not measured on this operating system, where threads are not bound
+/// to cores.
 #[cfg(not(target_os = "linux"))]
 pub mod placement {
     /// Returns `None`.
@@ -74,7 +75,8 @@ mod schedule;
 mod session_state;
 #[cfg(target_os = "linux")]
 pub mod siblings;
-/// Slowdown of a processor while all others compute: not measured on this system, which binds no thread to a core.
+/// Slowdown of a processor while all others compute; not measured on this operating system, where threads are not bound
+/// to cores.
 #[cfg(not(target_os = "linux"))]
 pub mod siblings {
     /// Returns `None`.
@@ -92,7 +94,7 @@ mod tally;
 mod transaction;
 #[cfg(target_os = "linux")]
 pub mod wake;
-/// What it costs to wake a thread: not measured on this system, which binds no thread to a core.
+/// The cost of waking a thread; not measured on this operating system, where threads are not bound to cores.
 #[cfg(not(target_os = "linux"))]
 pub mod wake {
     /// Returns `None`.

@@ -1,4 +1,4 @@
-//! Logged-in connection and its commands, the same type for either engine.
+//! Logged-in connection and its commands, with the same types for both engines.
 //!
 //! A session works only with these types: it queues a [`Statement`] and receives
 //! [`Event`](crate::wire::link::Event)s. The protocols are in [`wire`](crate::wire) (PostgreSQL) and
@@ -67,7 +67,7 @@ impl Link {
         }
     }
 
-    /// Returns a handle with which another thread can close the connection.
+    /// Returns a handle that another thread can use to close the connection.
     ///
     /// # Errors
     /// The socket cannot be duplicated.
@@ -78,7 +78,7 @@ impl Link {
         }
     }
 
-    /// Returns true while a transaction is open, also a failed one.
+    /// Returns true while a transaction is open, even a failed one.
     pub fn in_transaction(&self) -> bool {
         match self {
             Self::Postgres(link) => link.in_transaction(),
@@ -94,7 +94,7 @@ impl Link {
         }
     }
 
-    /// Returns the buffer for results that the session keeps.
+    /// Returns the buffer for results that the script keeps.
     pub fn capture(&mut self) -> &mut Capture {
         match self {
             Self::Postgres(link) => &mut link.capture,
@@ -136,7 +136,7 @@ impl Link {
         }
     }
 
-    /// Queues a request for the answers so far (`Flush`); does nothing for MariaDB.
+    /// Queues a request to send the answers so far (`Flush`); does nothing for MariaDB.
     pub fn queue_flush(&mut self) {
         if let Self::Postgres(link) = self {
             link.queue_flush();
@@ -169,7 +169,7 @@ impl Link {
 
     /// Makes the next read check the socket even without an event.
     ///
-    /// Needed after the session has waited on its other connections: an event of this connection may have been
+    /// Needed after the session has waited on its other connections: an event of this connection could have been
     /// consumed there.
     pub fn doubt(&mut self) {
         match self {
@@ -178,7 +178,7 @@ impl Link {
         }
     }
 
-    /// Runs SQL as text; returns the server's error if it refused the SQL.
+    /// Runs SQL as text; returns the server's error if the SQL failed, otherwise `None`.
     ///
     /// # Errors
     /// The connection is lost.

@@ -12,11 +12,11 @@ use crate::runner::Runner;
 use crate::wire::link::Event;
 use crate::wire::{ServerError, WireError};
 
-/// Bytes of requests that any socket accepts while the server does not read.
+/// Number of request bytes that any socket accepts even while the server does not read.
 const WINDOW_BYTES: usize = 16 << 10;
 
 impl Runner<'_, '_, '_> {
-    /// Queues a command of the open pipeline; sends the portion and reads its answers if it has reached the window.
+    /// Queues a command of the open pipeline; if the portion has reached the window, sends it and reads its answers.
     pub(crate) async fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
         let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
         let protocol = self.arm.protocol;
@@ -59,7 +59,7 @@ impl Runner<'_, '_, '_> {
         ended
     }
 
-    /// Sends what is queued and reads an answer for each item; returns the pipeline's first failure.
+    /// Sends everything that is queued, and reads an answer for each item; returns the pipeline's first failure.
     async fn exchange(&mut self, now: &mut i64) -> Ended {
         *now = self.clock().now_ns();
         self.activity.ask(*now);
@@ -115,7 +115,7 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Waits for the end of a batch; returns the error that arrived only there, if any.
+    /// Waits for the end of a batch; returns an error that arrived only with this end, or `None`.
     async fn ready(&mut self) -> Result<Option<Box<ServerError>>, WireError> {
         let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let mut late = None;
@@ -131,7 +131,7 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Records a command's row; returns how the pipeline ended if it cannot continue, otherwise `None`.
+    /// Records a command's row; returns how the pipeline ended if it cannot continue, or `None` if it can.
     fn command_row(&mut self, answer: Reply, index: usize, sent: i64, now: i64) -> Option<Ended> {
         let command = &self.arm.commands[index];
         let (rows, ended) = match answer {

@@ -1,7 +1,7 @@
 //! Where the scheduler puts a process that wakes up.
 //!
-//! A thread sleeps whose last processor is known. Another one, bound to a processor, wakes it and goes to sleep itself.
-//! The woken thread then says where it runs.
+//! One thread sleeps, and the processor on which it last ran is known. Another thread, bound to a processor, wakes it
+//! and then sleeps itself. The woken thread then reports on which processor it runs.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,22 +12,22 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 use crate::wake::bind;
 
-/// Time for which a thread computes so that its processor is busy.
+/// Time for which a thread computes to keep its processor busy.
 const BUSY: Duration = Duration::from_micros(150);
-/// Time that such a thread has to start.
+/// Time that this thread gets to begin computing.
 const START: Duration = Duration::from_micros(40);
-/// Time after which the other processor has been idle for long.
+/// Time after which a processor counts as idle for long.
 const LONG: Duration = Duration::from_millis(2);
 
 /// Number of a processor in a message.
 type Number = [u8; size_of::<usize>()];
 
-/// Returns three shares of wake-ups, each of `trials`; `None` with fewer than two processors, or where a thread cannot be
-/// bound to one.
+/// Returns how often a woken thread changes its processor, as three shares of `trials` wake-ups each; `None` with fewer
+/// than two processors, or where a thread cannot be bound to one.
 ///
-/// The first share goes to the waker's processor although the last one is another, which is busy. The second goes to an
-/// idle processor if the last one is the waker's. The third is the same where that one has been idle for two
-/// milliseconds.
+/// In the first case the thread last ran on another processor, which is now busy: the share that moves to the waker's
+/// processor. In the second case it last ran on the waker's processor: the share that moves to another, idle one. The
+/// third case is like the second, with processors that have been idle for two milliseconds.
 #[must_use]
 pub fn placement(trials: u32) -> Option<(f64, f64, f64)> {
     let allowed = sched_getaffinity(None).ok()?;
@@ -72,7 +72,8 @@ pub fn placement(trials: u32) -> Option<(f64, f64, f64)> {
     })
 }
 
-/// Sleeps with the asked processor as its last one, and tells where it runs when it is woken; ends with its connection.
+/// Sleeps after having last run on the requested processor, and when woken reports on which processor it runs; ends
+/// when its connection ends.
 fn sleep_and_tell(mut asks: UnixStream, allowed: &CpuSet) -> Option<()> {
     let mut last = Number::default();
     while asks.read_exact(&mut last).is_ok() {
@@ -85,7 +86,7 @@ fn sleep_and_tell(mut asks: UnixStream, allowed: &CpuSet) -> Option<()> {
     Some(())
 }
 
-/// Computes on a processor for a while whenever it is asked; ends with its connection.
+/// Computes on a processor for a while at each request; ends when its connection ends.
 fn compute_on(core: usize, mut asks: UnixStream) -> Option<()> {
     bind(core)?;
     let mut byte = [0];
@@ -96,7 +97,7 @@ fn compute_on(core: usize, mut asks: UnixStream) -> Option<()> {
     Some(())
 }
 
-/// Computes for a time.
+/// Computes for this time.
 fn wait(time: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < time {

@@ -1,4 +1,4 @@
-//! Specification made ready to run: scripts compiled, messages encoded, names numbered.
+//! Specification that is ready to run: scripts compiled, messages encoded, names numbered.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::{LoadError, wire};
 const REDO_SQL: &str = "select pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::pg_catalog.int8, \
      pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_flush_lsn(), '0/0')::pg_catalog.int8";
 
-/// Names in the evidence of commands that are not in a script.
+/// Names under which commands that are in no script appear in the evidence.
 const REDO_NAME: &str = "\\redo";
 const ROLLBACK_NAME: &str = "rollback after an error";
 
@@ -25,7 +25,7 @@ pub struct Plan {
     pub arms: Vec<ArmPlan>,
     /// Names of scripts and commands in the order of their numbers; equal names share a number across all arms.
     pub statements: Vec<String>,
-    /// Number of the name of a rollback that no script contains.
+    /// Number of the name for a rollback that is not in any script.
     pub rollback: u16,
 }
 
@@ -48,18 +48,18 @@ pub struct ArmPlan {
     pub scope: Scope,
     /// The variable `client_id`.
     pub client_id: VarId,
-    /// Text that is in the evidence anyway, so error messages may quote it: scripts and `session_sql`.
+    /// Text that error messages can quote because the evidence contains it anyway: scripts and `session_sql`.
     pub known_text: String,
 }
 
 /// One script, ready to run.
 #[derive(Debug)]
 pub struct ScriptPlan {
-    /// Number of its name.
+    /// Number of the script's name.
     pub name: u16,
     /// Steps in order.
     pub steps: Vec<Step>,
-    /// True if the script sends exactly one command; the command then has no row besides the script's.
+    /// True if the script sends exactly one command; the command then has no row in addition to the script's.
     pub single: bool,
     /// Last line of the script, counted from 1.
     pub last_line: u32,
@@ -93,17 +93,17 @@ pub enum Step {
 /// One SQL command, encoded.
 #[derive(Debug)]
 pub struct SqlPlan {
-    /// Number of its name.
+    /// Number of the command's name.
     pub name: u16,
-    /// Kind of its row.
+    /// Kind of the command's row in the evidence.
     pub kind: CallKind,
     /// Encoded messages.
     pub statement: Statement,
-    /// Variables that receive its result, if a script keeps it.
+    /// Variables that receive the command's result, if a script keeps it.
     pub store: Option<Store>,
 }
 
-/// Time between the server's `statement_timeout` and the client closing the connection [ms].
+/// Time from the server's `statement_timeout` until the client closes the connection [ms].
 const ANSWER_GRACE_MS: u64 = 10_000;
 
 /// Assigns a number to each distinct name.
@@ -130,7 +130,7 @@ impl Plan {
     /// Compiles all scripts; no I/O.
     ///
     /// # Errors
-    /// The specification is invalid, a script does not parse, or a command cannot be sent by its protocol.
+    /// The specification is invalid, a script does not parse, or a command cannot be sent with its protocol.
     pub fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         spec.check()?;
         let mut names = Names::default();
@@ -143,7 +143,7 @@ impl Plan {
         Ok(Self { arms, statements: names.list, rollback })
     }
 
-    /// Returns the largest number of sessions of any arm.
+    /// Returns the number of sessions of the arm that has the most.
     pub fn sessions(&self) -> usize {
         self.arms.iter().map(|arm| usize::from(arm.spec.sessions)).max().unwrap_or(0)
     }
@@ -239,7 +239,7 @@ struct Builder<'a> {
     spec: &'a ArmSpec,
     protocol: Protocol,
     names: &'a mut Names,
-    /// Variables that have a value when a command runs.
+    /// Variables that have a value when a statement is sent.
     set: &'a [VarId],
     symbols: &'a Symbols,
     commands: Vec<SqlPlan>,

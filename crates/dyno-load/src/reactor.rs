@@ -1,20 +1,20 @@
 //! Reactor: runs many sessions on one thread.
 //!
-//! Each session is a future that waits for two things only: bytes on its connection, and a time. The reactor waits
-//! for all sessions at once and polls those that are due.
+//! Each session is a future that waits only for bytes on its connection or for a time. The reactor waits for all
+//! sessions at once and polls those whose bytes have arrived or whose time has come.
 //!
-//! Why not a thread per session: with more sessions than cores, the answers of several sessions are often there when
-//! a thread wakes, and each avoided thread switch is CPU for the engine. Measured with 8 sessions of a TPC-B-like
-//! load and the engine on 2 cores, in CPU per transaction: a thread per session 35.0 us, a thread per core 29.1 us,
-//! one thread 27.0 us; pgbench with 2 threads 31.6 us.
+//! Why not a thread per session? With more sessions than cores, the answers for several sessions have often arrived by
+//! the time a thread wakes, and each avoided thread switch leaves more CPU to the engine. CPU per transaction, measured
+//! with 8 sessions of a TPC-B-like load and the engine on 2 cores: a thread per session 35.0 us, a thread per core 29.1
+//! us, one thread 27.0 us; pgbench with 2 threads 31.6 us.
 //!
 //! On Linux, waiting for "readable" has another advantage: a thread that blocks in `recv` on a Unix stream socket is
 //! woken twice per round trip, because it is also woken when the server takes the request out of the buffer.
 //!
-//! Events are edge-triggered: one per arrival. A session reads until a read returns less than it had room for, so the
-//! next arrival is a new event; a session that finds nothing to read continues to wait. The end of a stream may
-//! arrive together with its last bytes, in one event. The event then says so, and the session reads to the end
-//! ([`Pulse::take_ended`]).
+//! Events are edge-triggered: one per arrival. A session reads until a read does not fill its buffer, so the next
+//! arrival is a new event; a session that finds nothing to read continues to wait. The end of a stream can arrive
+//! together with its last bytes, in one event. The event then shows this, and the session reads to the end of the
+//! stream ([`Pulse::take_ended`]).
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -29,12 +29,12 @@ use mio::{Events, Interest, Registry, Token};
 
 use crate::clock::Clock;
 
-/// Wake-up time of a session that waits for no time.
+/// Wake-up time of a session that does not wait for a time.
 const NEVER: i64 = i64::MAX;
-/// Longest sleep without checking whether to stop [ns].
+/// Longest sleep without a check for a request to stop [ns].
 const NAP_NS: i64 = 50_000_000;
 
-/// What one session waits for: set by the session, answered by the reactor.
+/// What one session waits for; the session sets this, and the reactor signals that it has happened.
 #[derive(Debug)]
 pub struct Pulse {
     ready: Cell<bool>,
@@ -65,7 +65,7 @@ impl Pulse {
         poll_fn(news).await;
     }
 
-    /// Returns true if the other side has ended a stream since the last call.
+    /// Returns true if the other end has closed its stream since the last call.
     #[inline]
     pub fn take_ended(&self) -> bool {
         self.ended.take()
@@ -119,7 +119,7 @@ impl Reactor {
         Ok(Self { poll, events: Events::with_capacity(sessions.clamp(8, 1024)), alarm })
     }
 
-    /// Returns the registry with which a session registers a new connection.
+    /// Returns the registry that a session uses to register a new connection.
     ///
     /// # Errors
     /// The operating system refuses to duplicate it.
@@ -203,7 +203,7 @@ pub fn finish<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Timer that wakes the reactor with nanosecond resolution; the poll timeout itself counts milliseconds.
+/// Timer that wakes the reactor with nanosecond resolution, since poll timeouts have a resolution of milliseconds.
 #[cfg(target_os = "linux")]
 pub mod alarm {
     use std::os::fd::{AsRawFd, OwnedFd};
@@ -227,7 +227,7 @@ pub mod alarm {
             Ok(Self(timer))
         }
 
-        /// Sets the timer to `left_ns`; returns the poll timeout that the reactor must use in addition.
+        /// Sets the timer to go off in `left_ns`; returns the poll timeout that the reactor must use in addition.
         pub fn set(&self, left_ns: i64) -> io::Result<Option<Duration>> {
             let left = left_ns.max(1);
             let time = Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };

@@ -1,9 +1,9 @@
 //! Path of a row from its session to the evidence, without a lock or an allocation per operation.
 //!
-//! Each session fills its own buffer. A full buffer goes over a bounded channel to the thread that called `run`,
-//! which keeps it in memory up to a budget, and writes to the Parquet part when the budget is spent or the block is
-//! over. The empty buffer goes back to the pool. So writing disturbs the measurement only in blocks that are too long
-//! for memory.
+//! Each session fills its own buffer. A full buffer goes over a bounded channel to the thread that called `run`, which
+//! keeps the rows in memory up to a limit, and writes them to the Parquet part when the limit is reached or the block
+//! is over. The empty buffer goes back to the pool. So writing disturbs the measurement only in blocks whose rows do
+//! not fit in memory.
 
 use std::collections::HashSet;
 use std::sync::mpsc::SyncSender;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use dyno_evidence::{Call, Failure};
 
-/// Rows of all sessions kept in memory before they are written: 1 Mi rows are 72 MiB.
+/// Number of rows of all sessions that are kept in memory before they are written: 1 Mi rows are 72 MiB.
 pub const HELD_ROWS: usize = 1 << 20;
 /// Capacity of the channel, in full buffers.
 pub const WAITING_BUFFERS: usize = 16;
@@ -71,22 +71,22 @@ impl<'a> Recorder<'a> {
         let _ = self.writer.send(full);
     }
 
-    /// Hands over the rows that are left.
+    /// Hands over the remaining rows.
     pub fn finish(mut self) {
         let last = std::mem::take(&mut self.buffer);
         let _ = self.writer.send(last);
     }
 }
 
-/// Distinct failures of the operations of all blocks so far: [`Call::error`] is their number, from 1.
+/// Distinct failures of operations in all blocks so far; [`Call::error`] is the number of a failure, from 1.
 #[derive(Debug, Default)]
 pub struct Failures(Mutex<Vec<Failure>>);
 
-/// Number of failures that are distinguished by their messages, too; later ones have no message.
+/// Number of failures that are distinguished by their messages; later failures have no message.
 const WITH_MESSAGE: usize = 128;
 
 impl Failures {
-    /// Returns the number of a failure, adding it if it is new; the 255th and later ones share one number.
+    /// Returns the number of a failure, and adds it if it is new; the 255th and later failures share one number.
     pub fn number(&self, failure: Failure) -> u8 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = |known: &[Failure], one: &Failure| Some(known.iter().position(|own| own == one)? as u8 + 1);

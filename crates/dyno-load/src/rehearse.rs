@@ -19,15 +19,17 @@ use crate::wire::message::{column_names, columns};
 use crate::wire::socket::Socket;
 use crate::wire::stream::{Patience, Stream, Wire};
 
-/// Limit on the server's bytes: more may not fit into a socket that nobody reads.
+/// Largest number of bytes that the server sends: more would perhaps not fit into a socket from which nobody reads.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Runs the client against a PostgreSQL server that sends these bytes and closes; returns for any bytes.
+/// Runs the client against a PostgreSQL server that sends these bytes and closes the connection; must return, whatever
+/// the bytes are.
 pub fn rehearse(bytes: &[u8]) {
     talk(bytes, "postgres");
 }
 
-/// Runs the client against a MariaDB server that sends these bytes and closes; returns for any bytes.
+/// Runs the client against a MariaDB server that sends these bytes and closes the connection; must return, whatever the
+/// bytes are.
 pub fn rehearse_mariadb(bytes: &[u8]) {
     talk(bytes, "mariadb");
 }
@@ -64,7 +66,7 @@ fn talk(bytes: &[u8], engine: &str) {
     }
 }
 
-/// Returns a command with one parameter, and the variables with its value.
+/// Returns a command with one parameter, and a scope with the parameter's value.
 fn command(engine: Engine) -> Option<(Statement, Scope)> {
     let mut compiler = Compiler::new();
     let script = compiler.compile("rehearsal", "\\set v 7\nselect :v;").ok()?;
@@ -77,7 +79,7 @@ fn command(engine: Engine) -> Option<(Statement, Scope)> {
     Some((Statement::new(engine, "s", sql, compiler.symbols()).ok()?, scope))
 }
 
-/// Returns the answers of a well-behaved MariaDB server, one entry per login method: the seeds of the fuzzer.
+/// Returns what a correct MariaDB server sends, one entry for each login method: the seed inputs of the fuzzer.
 pub fn mariadb_seeds() -> Vec<Vec<u8>> {
     let packet = |number: u8, body: &[u8]| {
         let mut out = (body.len() as u32).to_le_bytes();
@@ -120,7 +122,7 @@ pub fn mariadb_seeds() -> Vec<Vec<u8>> {
     asked.into_iter().map(|asked| [packet(0, &greeting), asked, after.clone()].concat()).collect()
 }
 
-/// Returns the answers of a well-behaved PostgreSQL server, one entry per login method: the seeds of the fuzzer.
+/// Returns what a correct PostgreSQL server sends, one entry for each login method: the seed inputs of the fuzzer.
 pub fn seeds() -> Vec<Vec<u8>> {
     let frame = |tag: u8, body: &[u8]| {
         let mut out = vec![tag];

@@ -2,22 +2,22 @@
 
 use crate::wire::{ServerError, WireError};
 
-/// How an attempt ended; `code` is the number of the failure.
+/// How an attempt to run a script ended; `code` is the number of the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It ran to its end.
+    /// The script ran to its end.
     Well,
     /// The server reported an error.
     ///
-    /// `retry` is true if a repetition may succeed, `expected` if the error counts as a normal outcome.
+    /// `retry` is true if a repetition could succeed; `expected` is true if the error counts as a normal outcome.
     Failed { code: u8, retry: bool, expected: bool },
     /// The connection was lost.
     Lost { code: u8 },
-    /// It was interrupted by a request to stop, and is no observation.
+    /// The attempt was interrupted by a request to stop, and does not count as an observation.
     Cut,
 }
 
-/// Result of one round trip: the number of rows, an error of the server, or a failed connection.
+/// Result of one round trip: the number of rows, an error from the server, or a failure of the connection.
 pub type Reply = Result<Result<i64, Box<ServerError>>, WireError>;
 
 impl Ended {

@@ -1,4 +1,4 @@
-//! libpq's `require_auth`: the authentication methods that the server may use.
+//! libpq's `require_auth`: the authentication methods that the server is allowed to use.
 //!
 //! It is a list of allowed methods, or a list of forbidden ones (`!password,!md5`); the two cannot be mixed.
 
@@ -7,17 +7,17 @@ use serde::Deserialize;
 /// Authentication method, as named in `require_auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Password in the clear.
+    /// Password in clear text.
     Password,
     /// Salted MD5 hash of the password.
     Md5,
-    /// Kerberos; it may be named but is not supported here.
+    /// Kerberos; accepted in the list, but not supported here.
     Gss,
-    /// Kerberos on Windows; it may be named but is not supported here.
+    /// Kerberos on Windows; accepted in the list, but not supported here.
     Sspi,
     /// SCRAM, with or without channel binding.
     Scram,
-    /// Bearer token; it may be named but is not supported here.
+    /// Bearer token; accepted in the list, but not supported here.
     Oauth,
     /// No authentication, as with `trust`.
     None,
@@ -33,12 +33,12 @@ const METHODS: [(&str, Method); 7] = [
     ("none", Method::None),
 ];
 
-/// Authentication methods that the server may use; all methods by default.
+/// Authentication methods that the server is allowed to use; all methods by default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct RequireAuth {
     text: String,
-    /// One bit per entry of [`METHODS`].
+    /// Allowed methods: one bit per entry of [`METHODS`].
     allowed: u8,
     negative: bool,
 }
@@ -50,12 +50,12 @@ impl Default for RequireAuth {
 }
 
 impl RequireAuth {
-    /// Returns true if the server may use this method.
+    /// Returns true if the server is allowed to use this method.
     pub fn allows(&self, method: Method) -> bool {
         self.allowed & bit(method) != 0
     }
 
-    /// Returns true if the user listed this method as allowed, by name.
+    /// Returns true if the user's list explicitly allows this method.
     pub fn names(&self, method: Method) -> bool {
         !self.negative && self.allows(method)
     }

@@ -35,7 +35,7 @@ use crate::supervise::{RowWriter, supervise};
 use crate::tally::{ArmReport, BlockReport, LineReport};
 use crate::worker::{self, Outcome, ThreadSession};
 
-/// Seeds of random streams that no session draws values from: choice of scripts, arrivals.
+/// Seeds of random streams that are not used for values in scripts: for the choice of scripts, and for arrivals.
 pub(crate) const CHOICE_STREAM: u64 = 0x6368_6f69_6365;
 const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
 
@@ -44,9 +44,9 @@ const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
 pub struct Load {
     plan: Plan,
     diallers: Vec<Option<Dialler>>,
-    /// By arm: the line that its sessions use, or `None` for a direct connection.
+    /// For each arm, the network line that its sessions use, or `None` for a direct connection.
     lines: Vec<Option<Arc<Line>>>,
-    /// By session number, then by arm; `None` where the arm has fewer sessions.
+    /// State of each session, by session number, then by arm; `None` where the arm has fewer sessions.
     states: Vec<Vec<Option<SessionState>>>,
     handles: Vec<Handles>,
     arrivals: Vec<Option<Mutex<Arrivals>>>,
@@ -101,7 +101,8 @@ impl Load {
         &self.plan.statements
     }
 
-    /// Logs in to the server of each arm once and out again, so that refusals are found before anything is written.
+    /// Logs in to the server of each arm once and disconnects, so that a refused login is found before anything is
+    /// written.
     ///
     /// # Errors
     /// A server cannot be reached or refuses the login, or an arm's line cannot be created.
@@ -131,7 +132,7 @@ impl Load {
         Ok(())
     }
 
-    /// Opens the sessions of an arm that are not open, and runs `session_sql` on each; `stop` interrupts it.
+    /// Opens the sessions of an arm that are not open, and runs `session_sql` on each; `stop` interrupts the attempt.
     ///
     /// # Errors
     /// There is no such arm, a connection fails, or a statement of `session_sql` fails.
@@ -162,7 +163,8 @@ impl Load {
         }
     }
 
-    /// Returns the numbers by which the server of an arm knows its open sessions; not while a block runs.
+    /// Returns the numbers by which an arm's server identifies the arm's open sessions; must not be called while a
+    /// block runs.
     pub fn server_sessions(&self, arm: usize) -> Vec<u32> {
         let number = |handles: &Handles| {
             let handle = handles.get(arm)?.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,8 +179,8 @@ impl Load {
     /// transactions during the block.
     ///
     /// # Errors
-    /// A script cannot continue, a lost connection cannot be re-established, or the evidence cannot be written. Rows
-    /// recorded until then are in the writer.
+    /// A script cannot continue, a lost connection cannot be re-established, or the evidence cannot be written. The
+    /// rows recorded up to the error are in the writer.
     pub fn run(
         &mut self,
         block: u32,
@@ -265,12 +267,12 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
     }
 }
 
-/// Name of the variable whose text is sent to statements that ask the client for data.
+/// Name of the variable whose text is sent when a statement asks the client for data.
 const FEED: &str = "stdin";
-/// Name of the same variable for bytes that are not text, in hexadecimal.
+/// Name of the corresponding variable for bytes that are not text, in hexadecimal.
 const FEED_HEX: &str = "stdin_hex";
 
-/// Returns the bytes for statements that ask the client for data, or `None` if no variable gives them.
+/// Returns the bytes to send when a statement asks the client for data, or `None` if no variable contains them.
 fn feed(variables: &BTreeMap<String, String>) -> Result<Option<Arc<[u8]>>, String> {
     let Some(hex) = variables.get(FEED_HEX) else {
         return Ok(variables.get(FEED).map(|text| text.as_bytes().into()));
@@ -281,16 +283,16 @@ fn feed(variables: &BTreeMap<String, String>) -> Result<Option<Arc<[u8]>>, Strin
     bytes.map(|bytes| Some(bytes.into())).ok_or_else(|| format!("{FEED_HEX} is no bytes in hexadecimal"))
 }
 
-/// Returns the number of threads for these sessions and cores.
+/// Returns the number of threads to use for this number of sessions and cores.
 ///
-/// Up to two sessions per core, each session has its own thread, which the server's answer wakes directly. Beyond
-/// that, one thread per core handles the answers in batches. Fewer threads would use less CPU but, on a quiet
-/// machine, reduce throughput (`docs/explanation/performance.md`).
+/// With up to two sessions per core, each session has its own thread, which the server's answer wakes directly. With
+/// more sessions, there is one thread per core, which handles answers in batches. Fewer threads would use less CPU but,
+/// on a quiet machine, reduce throughput (`docs/explanation/performance.md`).
 fn threads(sessions: usize, cores: usize) -> usize {
     if sessions <= 2 * cores { sessions } else { cores }
 }
 
-/// Runs the sessions on their threads to their ends, and keeps their rows meanwhile.
+/// Runs the sessions on their threads until they end, and meanwhile stores the rows that they record.
 fn run_threads(
     block: &Block<'_>,
     slices: &[Slice],

@@ -1,4 +1,4 @@
-//! Session during one slice: its inputs, its rows, its errors, its connection.
+//! A session during one slice: its inputs, rows, errors and connection.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::session_state::SessionState;
 use crate::tally::Tally;
 use crate::wire::WireError;
 
-/// How long reconnecting is tried after a connection is lost.
+/// Time for which reconnecting is attempted after a connection is lost.
 const RECONNECT_FOR: Duration = Duration::from_secs(10);
 /// Timeout of one attempt to reconnect.
 const RECONNECT_TRY: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub struct Output<'a> {
     pub tally: Tally,
     pub reconnects: u64,
     pub batch: Batch,
-    /// Rows of the only command of a single-command script; they go into the script's row.
+    /// Row count of the only command of a single-command script; it goes into the script's row.
     pub only_rows: i64,
 }
 
@@ -50,7 +50,7 @@ pub struct Runner<'a, 'o, 'r> {
     pub activity: &'a Activity,
     /// Events and times that this session waits for.
     pub pulse: &'a Pulse,
-    /// Registry and token with which a new connection is registered.
+    /// Registry in which a new connection is registered, and its token.
     pub registry: &'a Registry,
     pub token: usize,
 }
@@ -119,7 +119,7 @@ impl Runner<'_, '_, '_> {
 
     /// Reconnects after a loss, with increasing pauses; returns early if the block is halted.
     ///
-    /// The other sessions of this thread, clients of the same server, wait meanwhile.
+    /// Meanwhile the other sessions of this thread, which use the same server, wait.
     ///
     /// # Errors
     /// The connection could not be re-established within [`RECONNECT_FOR`].

@@ -1,7 +1,7 @@
 //! When transactions start: the end of a closed loop, and the arrivals of an open loop.
 //!
-//! Arrivals of an open loop form a Poisson process: gaps are independent and exponential with mean 1 / rate. They are
-//! drawn in intended time, from a generator that belongs to the arm, so the same seed gives the same arrivals
+//! Arrivals of an open loop form a Poisson process: gaps are independent and exponential with mean 1 / rate. Their
+//! intended times are drawn from a random generator that belongs to the arm, so the same seed gives the same arrivals
 //! whatever the engine does.
 
 use dyno_script::Rng;
@@ -11,7 +11,7 @@ use dyno_script::Rng;
 pub enum Bound {
     /// No transaction starts at or after this time [ns since the epoch].
     Until(i64),
-    /// The slice ends after this number of starts.
+    /// The slice ends after this number of transactions has started.
     Starts(u64),
 }
 
@@ -32,14 +32,14 @@ impl Arrivals {
         Self { rng, gap_ns, start_ns: 0, offset_ns: 0.0, bound: Bound::Starts(0) }
     }
 
-    /// Begins a slice; the process is memoryless, so it may restart at any time.
+    /// Begins a slice; the arrival process is memoryless, so it can be restarted at any time.
     pub fn begin(&mut self, start_ns: i64, bound: Bound) {
         self.start_ns = start_ns;
         self.offset_ns = 0.0;
         self.bound = bound;
     }
 
-    /// Returns the next arrival [ns since the epoch], or `None` if the slice has no more.
+    /// Returns the next arrival [ns since the epoch], or `None` if the slice has no more arrivals.
     pub fn take(&mut self) -> Option<i64> {
         if self.bound == Bound::Starts(0) {
             return None;
@@ -59,7 +59,7 @@ impl Arrivals {
 
     /// Returns the time after which arrivals are skipped [ns since the epoch].
     ///
-    /// It is the slice's end plus ten times its length, at least one second after the end.
+    /// This is the slice's end plus ten times its length, but at least one second after the end.
     pub fn cap_ns(start_ns: i64, bound: Bound, rate_per_s: f64) -> i64 {
         let length = match bound {
             Bound::Until(end) => end - start_ns,

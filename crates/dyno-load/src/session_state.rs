@@ -1,4 +1,4 @@
-//! State of a session between its slices: connection, variables, random streams, position in the log.
+//! State of a session between its slices: connection, variables, random streams, and position in the write-ahead log.
 
 use dyno_script::{Rng, Scope, Value, VarId};
 
@@ -10,22 +10,22 @@ use crate::plan::ArmPlan;
 pub struct SessionState {
     /// Number of the session within its arm.
     pub number: u16,
-    /// Connection, if there is one.
+    /// Connection of the session; `None` if it is not connected.
     pub link: Option<Link>,
     pub(crate) scope: Scope,
     pub(crate) rng: Rng,
     pub(crate) choice: Rng,
-    /// Per command: the variables that its result columns go to.
+    /// For each command, the variables that receive its result columns.
     pub(crate) columns: Vec<Vec<Option<VarId>>>,
     pub(crate) redo: LogPosition,
 }
 
-/// Position of the write-ahead log when this session last read it.
+/// Position in the write-ahead log when this session last read it.
 #[derive(Debug, Default)]
 pub struct LogPosition {
     /// Insert position at the last `\redo` [bytes].
     pub previous: Option<i64>,
-    /// Redo since the previous reading and redo not yet flushed [bytes], for the next commit's row.
+    /// Redo since the previous reading, and redo that is not yet flushed [bytes]; they go into the next commit's row.
     pub pending: Option<(i64, i64)>,
 }
 

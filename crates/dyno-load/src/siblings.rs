@@ -1,7 +1,7 @@
 //! Slowdown of a processor while all others compute.
 //!
-//! Two hyperthreads share one core, and a virtual machine mostly hides which processors are such a pair. A fixed
-//! computation is therefore timed while the other processors are idle, and while they compute the same.
+//! Two hyperthreads share one core, and a virtual machine usually hides which processors share one. A fixed computation
+//! is therefore timed twice: while the other processors are idle, and while they run the same computation.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use crate::clock;
 use crate::wake::bind;
 
-/// Number of pairs of measurements, of which the median is used.
+/// Number of pairs of measurements; the result is their median.
 const TURNS: usize = 5;
-/// Entries of the table of a computation, which does not fit into the first-level cache.
+/// Number of entries in the table that a computation uses, which does not fit into the first-level cache.
 const ENTRIES: usize = 1 << 14;
 
-/// Returns the CPU time of a fixed computation of `steps` steps while all other processors compute, divided by its time
-/// while they do not; `None` with fewer than two processors, or where a thread cannot be bound to one.
+/// Returns the CPU time of a computation of `steps` steps while all other processors compute, divided by its CPU time
+/// while they are idle; `None` with fewer than two processors, or where a thread cannot be bound to one.
 #[must_use]
 pub fn busy_ratio(steps: u32) -> Option<f64> {
     let allowed = sched_getaffinity(None).ok()?;
@@ -36,7 +36,7 @@ pub fn busy_ratio(steps: u32) -> Option<f64> {
     Some(ratios[TURNS / 2])
 }
 
-/// Returns the CPU time of the computation on a core while the `others` compute [ns].
+/// Returns the CPU time of the computation on one core while the cores in `others` compute [ns].
 fn timed(core: usize, others: &[usize], steps: u32) -> Option<u64> {
     let (ready, ended) = (Barrier::new(others.len() + 1), AtomicBool::new(false));
     thread::scope(|scope| {

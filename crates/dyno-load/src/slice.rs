@@ -1,4 +1,4 @@
-//! Slice of a block, in which one arm runs: its length, and what its threads share.
+//! Slice of a block, in which one arm runs: its length, and the state that its threads share.
 
 use std::sync::atomic::AtomicI64;
 
@@ -9,22 +9,22 @@ pub struct Slice {
     pub arm: u16,
     /// Number of the slice within the block.
     pub slice: u32,
-    /// When it ends.
+    /// Length of the slice.
     pub length: Length,
 }
 
 /// Length of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// Time after which no transaction begins [ns from the slice's start].
+    /// Time from the slice's start after which no transaction begins [ns].
     DurationNs(u64),
-    /// Number of transactions, over all sessions.
+    /// Total number of transactions of all sessions.
     Transactions(u64),
 }
 
-/// Counter that the threads share during one slice; the last thread at the gate sets it.
+/// Counter that the threads share during one slice; the last thread that arrives at the gate sets it.
 #[derive(Debug, Default)]
 pub struct Quota {
-    /// Transactions that may still begin, in a closed loop with a number of transactions.
+    /// Number of transactions that can still begin, in a closed loop whose slice has a number of transactions.
     pub(crate) left: AtomicI64,
 }

@@ -1,4 +1,4 @@
-//! Specification of a load: JSON in, checked values out.
+//! Specification of a load: parsed from JSON and checked.
 //!
 //! ```
 //! let spec = dyno_load::LoadSpec::from_json(
@@ -22,12 +22,12 @@ use crate::line::LineSpec;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
-    /// Seed of every random stream; the same value as `pgbench --random-seed`.
+    /// Seed of every random stream; it has the same meaning as in `pgbench --random-seed`.
     pub seed: u64,
     /// How SQL is sent.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Zero of `started_ns`.
+    /// Instant from which `started_ns` counts.
     #[serde(default)]
     pub clock: ClockBase,
     /// Variants under test.
@@ -38,16 +38,16 @@ pub struct LoadSpec {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// Parsed once per connection, then bound and executed.
+    /// A statement is parsed once per connection, then bound and executed.
     #[default]
     Prepared,
-    /// Parsed, bound and executed every time.
+    /// A statement is parsed, bound and executed every time.
     Extended,
-    /// Sent as text with the values inserted.
+    /// A statement is sent as text that contains the values.
     Simple,
 }
 
-/// Zero of `started_ns`.
+/// Instant from which `started_ns` counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockBase {
@@ -60,9 +60,9 @@ pub enum ClockBase {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmSpec {
-    /// Unique name in the evidence.
+    /// Name of the arm in the evidence, which must be unique.
     pub name: String,
-    /// Connection to its server.
+    /// Connection to the arm's server.
     pub connection: ConnectionSpec,
     /// SQL that runs once on each new connection, in order.
     #[serde(default)]
@@ -77,24 +77,24 @@ pub struct ArmSpec {
     /// Mean arrival rate of an open loop [1/s]; `None` for a closed loop.
     #[serde(default)]
     pub rate_per_s: Option<f64>,
-    /// Open loop: lateness above which an arrival is skipped [ns].
+    /// Lateness above which an arrival in an open loop is skipped [ns].
     #[serde(default)]
     pub latency_limit_ns: Option<u64>,
-    /// Largest number of tries of a transaction that fails with SQLSTATE 40001 or 40P01.
+    /// Maximum number of tries for a transaction that fails with SQLSTATE 40001 or 40P01.
     #[serde(default = "one")]
     pub max_tries: u8,
-    /// Variables of the scripts, as set by `pgbench -D`.
+    /// Variables for the scripts, like those set with `pgbench -D`.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// `statement_timeout` of each session [ms]; 10 s later the client closes the connection.
+    /// `statement_timeout` of each session [ms]; if there is no answer 10 s after it, the client closes the connection.
     #[serde(default)]
     pub statement_timeout_ms: Option<u64>,
-    /// True if a pooler hands each transaction to another server process; then no session settings are made.
+    /// True if a pooler can give each transaction a different server process; then no session settings are changed.
     #[serde(default)]
     pub pooled: bool,
     /// Errors that are expected outcomes, by SQLSTATE or MariaDB's number.
     ///
-    /// They are recorded in their rows and do not count as errors.
+    /// Such errors are recorded in their rows, but do not count as errors.
     #[serde(default)]
     pub expected_errors: Vec<String>,
     /// Network line with delay or limited rate between the sessions and the server.
@@ -110,7 +110,7 @@ fn one() -> u8 {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptSpec {
-    /// Name in the evidence.
+    /// Name of the script in the evidence.
     pub name: String,
     /// Text of the script.
     pub text: String,
@@ -140,7 +140,7 @@ impl LoadSpec {
     /// Checks the constraints that the types cannot express.
     ///
     /// # Errors
-    /// The first invalid value, with its arm.
+    /// A value is invalid; the first such value is reported with its arm.
     pub fn check(&self) -> Result<(), LoadError> {
         if self.arms.is_empty() || self.arms.len() > usize::from(u16::MAX) {
             return Err(LoadError::spec("load", "there is no arm", "give at least one arm"));

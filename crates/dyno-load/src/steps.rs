@@ -11,7 +11,8 @@ impl<'a> Runner<'a, '_, '_> {
     /// Runs a script's steps until its end or its first failure.
     ///
     /// # Errors
-    /// An expression has no value, or the script uses or leaves a pipeline in the wrong place.
+    /// An expression has no value, a command is not possible inside or outside a pipeline, or the script ends inside a
+    /// pipeline.
     pub(crate) async fn steps(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
         let (mut at, mut stale) = (0, false);
         self.out.batch.clear();

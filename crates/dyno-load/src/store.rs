@@ -1,6 +1,6 @@
 //! Results that a script keeps (`\gset`, `\aset`) and the position of the write-ahead log (`\redo`).
 //!
-//! Separate from the plain round trip, because copying results costs time.
+//! This is separate from the round trip that keeps no results, because copying results costs time.
 
 use dyno_evidence::{Call, CallKind, NONE};
 use dyno_script::{Store, Value};
@@ -81,7 +81,7 @@ impl Runner<'_, '_, '_> {
         link.send()
     }
 
-    /// Finds the variables behind the columns, if the result was described in this round trip.
+    /// Finds the variables that receive the columns, if the server described the result in this round trip.
     ///
     /// Columns whose variable no script mentions are ignored.
     fn name_columns(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
@@ -100,7 +100,7 @@ impl Runner<'_, '_, '_> {
         Ok(())
     }
 
-    /// Copies the last row into the variables.
+    /// Copies the values of the last row into the variables.
     fn take_row(&mut self, index: usize) -> Result<(), WireError> {
         let state = &mut *self.state;
         let Some(link) = state.link.as_mut() else { return Err(WireError::Closed) };

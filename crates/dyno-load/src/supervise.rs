@@ -1,4 +1,4 @@
-//! Work of the caller's thread during a block: it keeps the rows, and ends blocked sessions.
+//! Work of the caller's thread during a block: it stores rows, and ends blocked sessions.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use crate::LoadError;
 use crate::block::{Activity, Block, LastQueries};
 use crate::record::{Failures, HELD_ROWS, Pool};
 
-/// Interval at which a request to stop is checked.
+/// Interval at which the thread checks for a request to stop.
 const LOOK: Duration = Duration::from_millis(25);
-/// Time from the request to stop to the cancel requests.
+/// Time from a request to stop until cancel requests are sent.
 const CANCEL_AFTER: Duration = Duration::from_millis(250);
 /// Timeout of one cancel request.
 const CANCEL_TRY: Duration = Duration::from_millis(300);
-/// Time from the request to stop to the closing of sockets.
+/// Time from a request to stop until sockets are closed.
 const CLOSE_AFTER: Duration = Duration::from_millis(600);
 
-/// Keeps rows in memory up to a budget, then writes them.
+/// Keeps rows in memory up to a limit, then writes them.
 pub struct RowWriter<'a> {
     writer: &'a mut CallsWriter,
     pool: &'a Pool,
@@ -28,7 +28,7 @@ pub struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    /// Returns a writer that holds no rows.
+    /// Returns a writer without any rows.
     pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, failures: &'a Failures) -> Self {
         Self { writer, pool, failures, held: Vec::new(), rows: 0 }
     }
@@ -44,7 +44,7 @@ impl<'a> RowWriter<'a> {
         if self.rows >= HELD_ROWS { self.write() } else { Ok(()) }
     }
 
-    /// Writes the rows that are held.
+    /// Writes the rows that are in memory.
     ///
     /// # Errors
     /// The evidence cannot be written.
@@ -59,12 +59,12 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Takes full buffers until all threads have ended.
+/// Receives full buffers until all threads have ended.
 ///
 /// Meanwhile it ends blocked sessions after a request to stop, and sessions whose answer is overdue.
 ///
 /// # Errors
-/// The evidence cannot be written; the block is aborted then.
+/// The evidence cannot be written; the block is then aborted.
 pub fn supervise(
     block: &Block<'_>,
     receiver: &Receiver<Vec<Call>>,
@@ -102,7 +102,7 @@ pub fn supervise(
     }
 }
 
-/// Sends cancel requests for the active sessions until time `until`.
+/// Sends cancel requests for the active sessions; stops at time `until`.
 fn cancel(block: &Block<'_>, activities: &[Activity], until: Instant) {
     block.each_active(activities, |dialler, handle| {
         let left = until.saturating_duration_since(Instant::now());

@@ -19,13 +19,13 @@ pub struct BlockReport {
     ///
     /// If `cpu_ns` is near `threads` times the block's length, the load generator itself is the bottleneck.
     pub threads: u32,
-    /// True if the block was cut short by a request to stop.
+    /// True if a request to stop ended the block early.
     pub interrupted: bool,
     /// One report per arm, in the order of the arms.
     pub arms: Vec<ArmReport>,
     /// One report per arm whose sessions use a line.
     pub lines: Vec<LineReport>,
-    /// SQLSTATEs of all errors so far, each once.
+    /// Codes of all errors so far (SQLSTATEs), each once.
     pub error_codes: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct BlockReport {
 pub struct LineReport {
     /// Number of the arm.
     pub arm: u16,
-    /// What the line delivered, and how late.
+    /// Number of pieces that the line delivered, and their lateness.
     #[serde(flatten)]
     pub lateness: Lateness,
 }
@@ -44,19 +44,20 @@ pub struct LineReport {
 pub struct ArmReport {
     /// Number of the arm.
     pub arm: u16,
-    /// Transactions that ran to an end, with or without an error.
+    /// Number of transactions that ended, with or without an error.
     pub transactions: u64,
-    /// Transactions that ended with an unexpected error after all tries.
+    /// Number of transactions that ended with an unexpected error after all tries.
     pub errors: u64,
-    /// Tries beyond the first.
+    /// Number of tries beyond the first.
     pub retries: u64,
-    /// Arrivals that were skipped because they were too late.
+    /// Number of arrivals that were skipped because they were too late.
     pub skipped: u64,
     /// Time from a slice's start to the end of a session's last transaction, summed over slices and sessions [ns].
     ///
-    /// In a closed loop the throughput is transactions times sessions over this.
+    /// In a closed loop the throughput is the number of transactions times the number of sessions, divided by this
+    /// time.
     pub busy_ns: u64,
-    /// Open loop: the longest time by which a free session started late [ns].
+    /// Largest delay with which a free session started an arrival in an open loop [ns].
     pub lag_max_ns: i64,
     /// CPU time of the threads that serve the sessions, in the arm's slices [ns].
     pub load_cpu_ns: u64,
@@ -70,7 +71,7 @@ pub struct Tally {
     transactions: u64,
     errors: u64,
     retries: u64,
-    /// Arrivals that were skipped because they were too late.
+    /// Number of arrivals that were skipped because they were too late.
     pub skipped: u64,
     /// See [`ArmReport::busy_ns`].
     pub busy_ns: u64,
@@ -88,7 +89,7 @@ impl Tally {
         self.retries += u64::from(tries) - 1;
     }
 
-    /// Keeps the message of the first error; later ones are ignored.
+    /// Keeps the message of the first error; later messages are ignored.
     pub fn note_error(&mut self, words: impl FnOnce() -> String) {
         self.first_error.get_or_insert_with(words);
     }

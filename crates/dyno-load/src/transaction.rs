@@ -1,7 +1,7 @@
 //! One transaction of a session: choose a script, run it, record the outcome.
 //!
-//! Times within a transaction are contiguous: a command begins when the previous one was complete, unless a step such
-//! as `\set` or `\sleep` came in between. So one reading of the clock per command is enough.
+//! Times within a transaction are contiguous: a command begins when the previous one is complete, unless there is a
+//! step such as `\set` or `\sleep` between them. So the clock need be read only once per command.
 
 use dyno_evidence::{Call, CallKind, NONE};
 
@@ -12,10 +12,11 @@ use crate::reply::Ended;
 use crate::runner::{Runner, running};
 
 impl<'a> Runner<'a, '_, '_> {
-    /// Runs one transaction from `started`, its `intended` start being [`NONE`] in a closed loop; returns its end.
+    /// Runs one transaction that starts at `started`; returns its end. `intended` is its intended start, [`NONE`] in a
+    /// closed loop.
     ///
-    /// All times are in ns since the epoch. The transaction is repeated after a serialization failure or a deadlock,
-    /// up to the arm's number of tries. After a lost connection it reconnects.
+    /// All times are in ns since the epoch. The transaction is repeated after a serialization failure or a deadlock, up
+    /// to the arm's number of tries. If the connection is lost, the session reconnects.
     ///
     /// # Errors
     /// A script cannot continue, or a lost connection cannot be re-established.
@@ -88,7 +89,7 @@ impl<'a> Runner<'a, '_, '_> {
         }
     }
 
-    /// Rolls back the transaction that an error left open; the rollback has its own row.
+    /// Rolls back the transaction that an error left open; the rollback has a separate row.
     #[cold]
     async fn roll_back(&mut self, ended: Ended, now: &mut i64) -> Ended {
         let started = *now;

@@ -1,7 +1,8 @@
 //! Cost of waking a thread that sleeps on an idle core.
 //!
-//! Two threads pass a byte to and fro. On one core each switches to the other. On two cores each wake-up starts an idle
-//! core, for which a virtual machine leaves the guest. The cost is the difference in CPU time of the waking thread.
+//! Two threads pass a byte back and forth. If both are on one core, the core only switches between them. If they are on
+//! two cores, each wake-up starts an idle core, which in a virtual machine causes an exit from the guest. The cost is
+//! the difference between the two in the CPU time of the waking thread.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,11 +12,11 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::clock;
 
-/// Number of measurements, of which the median is used.
+/// Number of measurements; the result is their median.
 const TURNS: usize = 5;
 
-/// Returns the CPU time that a waker spends to start an idle core [ns], from `messages` messages on one core and as
-/// many between two; `None` with fewer than two cores, or where a thread cannot be bound to one.
+/// Returns the CPU time that a thread needs to start an idle core [ns], measured with `messages` messages on one core
+/// and as many between two; `None` with fewer than two cores, or where a thread cannot be bound to one.
 #[must_use]
 pub fn wake_cost_ns(messages: u32) -> Option<u64> {
     let allowed = sched_getaffinity(None).ok()?;

@@ -37,7 +37,7 @@ pub struct Outcome {
     pub arms_cpu_ns: Vec<u64>,
 }
 
-/// Sessions of one number on a thread: their states, one per arm.
+/// The sessions with one number, which one thread serves: their states, one per arm.
 pub struct ThreadSession<'a> {
     states: &'a mut [Option<SessionState>],
     /// Tells the supervising thread what the session is doing.
@@ -81,7 +81,7 @@ pub fn work(block: &Block<'_>, slices: &[Slice], mut sessions: Vec<ThreadSession
 
 type SessionTurn<'a> = Pin<Box<dyn Future<Output = Result<(), LoadError>> + 'a>>;
 
-/// Runs the slices, and adds this thread's CPU time in them to that of their arms.
+/// Runs the slices, and adds the CPU time that this thread uses in each slice to that of the slice's arm.
 fn run_slices(
     block: &Block<'_>,
     slices: &[Slice],
@@ -132,7 +132,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Runs the session's part, if the arm has this session.
+    /// Runs the session's part of the slice, if the arm has this session.
     async fn take(
         self,
         state: Option<&'a mut SessionState>,
@@ -191,7 +191,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Aborts the block on a panic: threads at the gate must not wait for a thread that is gone.
+/// Aborts the block if this thread panics: threads at the gate must not wait for a thread that no longer exists.
 struct AbortOnPanic<'a>(&'a Block<'a>);
 
 impl Drop for AbortOnPanic<'_> {
@@ -241,7 +241,7 @@ impl Progress {
     }
 }
 
-/// Runs transactions one after the other; returns when the last one ended [ns since the epoch].
+/// Runs transactions one after the other; returns the end of the last one [ns since the epoch].
 async fn closed_loop(runner: &mut Runner<'_, '_, '_>, bound: Bound, progress: &mut Progress) -> Result<i64, LoadError> {
     let block = runner.block;
     let mut now = block.clock.now_ns();
@@ -258,7 +258,7 @@ async fn closed_loop(runner: &mut Runner<'_, '_, '_>, bound: Bound, progress: &m
     }
 }
 
-/// Serves arrivals, each by whichever session is free; returns when the last transaction ended [ns since the epoch].
+/// Serves arrivals, each with a session that is free; returns the end of the last transaction [ns since the epoch].
 async fn open_loop(
     runner: &mut Runner<'_, '_, '_>,
     slice: &Slice,
@@ -294,7 +294,7 @@ async fn open_loop(
     }
 }
 
-/// Records an arrival that no session served in time as a row of its own kind, and counts it.
+/// Counts an arrival that no session served in time, and records it as a row of a separate kind.
 fn skip(runner: &mut Runner<'_, '_, '_>, now: i64, intended: i64) {
     let script = &runner.arm.scripts[0];
     let row = runner.row(script.name, CallKind::Skipped, now, 0);

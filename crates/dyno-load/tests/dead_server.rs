@@ -1,4 +1,5 @@
-//! Tests with a server that floods, falls silent, or ends in the middle: the load must continue or end.
+//! Tests with a server that floods the client, stops answering, or ends in the middle of an answer: the load must
+//! continue or end.
 //!
 //! The server is a script on a socket of 127.0.0.1.
 
@@ -103,7 +104,7 @@ fn an_end_that_came_while_another_arm_was_at_work_is_seen() {
     assert_eq!(block.report.reconnects, 1);
 }
 
-/// Sends notices without end, in pieces that end at any byte.
+/// Sends notices without end, in pieces that are split at arbitrary bytes.
 fn flood(mut stream: &TcpStream, seed: usize) {
     let notices = frame(b'N', &vec![0; 100 + seed * 37]).repeat(50);
     let piece = 1_000 + seed * 701;

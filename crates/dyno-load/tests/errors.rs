@@ -1,4 +1,5 @@
-//! Tests of errors on the engine's side: they are counted, recorded, retried, reconnected, or reported clearly.
+//! Tests of errors on the engine's side: they are counted and recorded, lead to a retry or a reconnect, or are reported
+//! clearly.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! Tests of sessions over a longer line, on a real server: its cost, and that everything else is unchanged.
+//! Tests of sessions over an emulated network line to a real server: the time that it adds, and that everything else is
+//! unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

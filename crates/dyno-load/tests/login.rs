@@ -5,12 +5,12 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Tries to log in and run; returns the error message if that fails.
+/// Tries to log in and run a load; returns the error message if that fails.
 fn attempt(server: &Server, connection: &Value) -> Result<(), String> {
     attempt_by(server, connection, json!({}))
 }
 
-/// Tries to log in and run with additional keys of the arm; returns the error message if that fails.
+/// Tries to log in and run a load, with additional keys for the arm; returns the error message if that fails.
 fn attempt_by(server: &Server, connection: &Value, more: Value) -> Result<(), String> {
     // More than any buffer holds, in both directions.
     let long = "x".repeat(300_000);

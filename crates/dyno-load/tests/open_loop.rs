@@ -1,6 +1,6 @@
 //! Tests of the open loop on a real server.
 //!
-//! The response time counts from the intended start, so an engine that stalls cannot hide it.
+//! The response time counts from the intended start, so a stall of the engine cannot stay hidden.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,8 +22,8 @@ fn responses(block: &Block) -> Vec<i64> {
 
 /// The stall of a server's only session is visible in the response times.
 ///
-/// For a stall of S in a run of T, with a service time near zero, the response time's quantile q is at least S - (1 -
-/// q) T, because arrivals during the stall are spread evenly over it.
+/// With a stall of length S in a run of length T and a service time near zero, quantile q of the response time is at
+/// least S - (1 - q) T, because the arrivals during the stall are spread evenly over it.
 #[test]
 fn a_stall_is_seen_by_all_who_arrive_during_it() {
     let Some(server) = server() else { return };

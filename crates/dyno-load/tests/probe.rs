@@ -14,7 +14,7 @@ use std::time::Duration;
 use dyno_load::probe::{Acknowledged, Counts, Medium, Probe, ProbeReport, ProbeSpec};
 use dyno_load::{Length, Slice};
 
-/// Event in order: a write of a path became durable, or commits were acknowledged.
+/// Events in the order in which they occur: a write became durable on a path, or commits were acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Durable { path: usize, sequence: u64 },
@@ -25,7 +25,7 @@ type Journal = Arc<Mutex<Vec<Event>>>;
 /// Contents of a path: bytes by offset.
 type Content = Arc<Mutex<BTreeMap<u64, Vec<u8>>>>;
 
-/// Path that sleeps for a time given by the write's number, and keeps what was written.
+/// Path that sleeps for a time that depends on the number of the write, and keeps the bytes written.
 struct Known {
     path: usize,
     sleep_us: fn(u64) -> u64,
@@ -65,7 +65,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Creates a bench; `arm` is JSON with the arm's keys except its name.
+    /// Creates a test bench; `arm` contains the arm's keys as JSON, except its name.
     fn new(arm: &str, sleeps_us: &[fn(u64) -> u64]) -> Self {
         Self::failing(arm, sleeps_us, [0, 0])
     }
@@ -152,8 +152,8 @@ fn the_log_goes_round_and_no_write_straddles_its_end() {
 
 /// Closed form of group commit in a closed loop.
 ///
-/// While a write is in progress all other sessions queue. So with n sessions without think time, every write after
-/// the first carries all n, and a commit takes exactly one write.
+/// While a write is in progress all other sessions queue. So with n sessions without think time, every write after the
+/// first contains the commits of all n, and a commit waits for exactly one write.
 #[test]
 fn group_commit_of_sessions_that_do_not_think_carries_them_all() {
     let arm = format!(r#"{ONE}, "sessions": 8"#);
@@ -164,8 +164,8 @@ fn group_commit_of_sessions_that_do_not_think_carries_them_all() {
 
 /// Closed form of group commit in an open loop with constant writes of length d.
 ///
-/// If rate x d is well above 1 the log writer never rests, so a write carries on average the arrivals during one
-/// write.
+/// If rate x d is well above 1, the log writer is never idle, so a write contains on average the commits that arrive
+/// during one write.
 #[test]
 fn group_commit_of_an_open_loop_carries_the_arrivals_of_one_write() {
     let arm = format!(r#"{ONE}, "sessions": 1000, "rate_per_s": 5000.0"#);

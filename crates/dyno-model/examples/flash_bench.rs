@@ -11,7 +11,7 @@ use dyno_model::device::flash::{Flash, FlashParameters};
 use dyno_model::device::{Device, Done, Observer, Request};
 use dyno_model::kernel::{Simulation, Stream};
 
-/// Submits the next write as soon as one is complete.
+/// Closed loop of writes: submits the next write as soon as one is complete.
 struct Loop {
     card: Rc<Flash>,
     dice: Cell<Option<Stream>>,
@@ -37,7 +37,8 @@ impl Observer for Loop {
     }
 }
 
-/// Returns the CPU time of this process so far [s], or the wall clock's if the system does not report it.
+/// Returns the CPU time of this process so far [s], or the wall-clock time since `since` if the system does not report
+/// CPU time.
 fn cpu_s(since: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());

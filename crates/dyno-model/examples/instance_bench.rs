@@ -1,5 +1,6 @@
-//! Measures the CPU time of transactions of an instance on a mirrored log: commits and updates, as JSON on one line.
-//! Run it on an idle machine, or use the CPU seconds of `time`.
+//! Measures the elapsed time per transaction of an instance with a mirrored log, for one load of commits and two of
+//! updates; prints one line of JSON for each load. Run it on an idle machine, or use the CPU seconds that `time`
+//! reports.
 //!
 //! `cargo run --release -p dyno-model --example instance_bench [transactions]`
 #![allow(clippy::print_stdout)]

@@ -70,7 +70,7 @@ fn bare(customers: u64) -> u64 {
     sojourn_ns
 }
 
-/// The queue as a machine of the kernel.
+/// M/M/1 queue as a state machine of the kernel.
 struct Station {
     sim: Sim,
     id: Cell<Option<MachineId>>,
@@ -176,7 +176,8 @@ fn customers(customers: u64) -> u64 {
 
 type Style = (&'static str, fn(u64) -> u64);
 
-/// Returns the CPU time of this process so far [s], or the wall clock's if the system does not report it.
+/// Returns the CPU time of this process so far [s], or the wall-clock time since `since` if the system does not report
+/// CPU time.
 fn cpu_s(since: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());

@@ -5,13 +5,13 @@
 //! analysis; Whitt, Management Science 35 (1989) 1341 for the variance of a simulated mean; Desnoyers (SYSTOR 2012) and
 //! Van Houdt (SIGMETRICS 2013) for garbage collection.
 
-/// Returns the mean time in an M/M/1 station.
+/// Returns the mean time from arrival to departure in an M/M/1 station.
 pub fn mm1_sojourn(rho: f64) -> f64 {
     1.0 / (1.0 - rho)
 }
 
-/// Returns the standard error of the mean wait (or time) of `n` successive customers of M/M/1 in steady state:
-/// successive waits are correlated, so it is far above that of independent ones.
+/// Returns the standard error of the mean wait (or time) of `n` successive customers of M/M/1 in steady state.
+/// Successive waits are correlated, so the error is much larger than that of independent waits.
 pub fn mm1_wait_standard_error(rho: f64, n: f64) -> f64 {
     let asymptotic = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho.powi(3)) / (1.0 - rho).powi(4);
     (asymptotic / n).sqrt()

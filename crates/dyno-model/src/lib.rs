@@ -2,7 +2,7 @@
 //!
 //! A deterministic discrete-event simulation. Sessions, log writer, database writer, flash cards, disks and storage
 //! cells are modelled by what they *do* (queue, seek, turn, program, erase, post, wait), and the figures of a study are
-//! measured on that:
+//! measured in this simulation:
 //!
 //! ```text
 //!   run         arms x blocks of a machine, into evidence        machine   from TOML
@@ -20,7 +20,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`kernel`] | the engine: nothing in it knows of storage or databases |
+//! | [`kernel`] | the simulation engine, which knows nothing of storage or databases |
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
 //! | [`cell`] | storage cells and the disk groups over them |
 //! | [`database`] | an instance and its processes, with their waits |
@@ -28,10 +28,10 @@
 //! | [`postgres`] | a `PostgreSQL`, its clients and its log, with the costs that a run measured |
 //! | [`machine`] | instance and storage from a text, with a source for each number |
 //! | [`run`] | arms of a study on machines, written as evidence |
-//! | [`formula`] | the closed forms that kernel and devices are held to |
+//! | [`formula`] | the closed forms that kernel and devices are tested against |
 //!
-//! Nothing here reads a clock, a file or the environment, and [`run`] alone writes files: equal (version, parameters, seed) give
-//! equal runs, to the bit, on every machine. Time is whole nanoseconds (`_ns`), size whole bytes.
+//! Nothing here reads a clock, a file or the environment, and only [`run`] writes files. Equal version, parameters and
+//! seed give runs that are equal to the bit on every machine. Time is whole nanoseconds (`_ns`), size whole bytes.
 
 pub mod cell;
 pub mod database;

@@ -2,8 +2,8 @@
 //! built-in machine under every workload. Runs end, are stopped, or are refused with a reason; nothing overflows (the
 //! crate is compiled with overflow checks), panics, or breaks an invariant.
 //!
-//! `DYNO_SWARM=5000 cargo test --release -p dyno-model --test accepted` tries more; `DYNO_SEED` says where
-//! it begins, so that one found can be run again.
+//! `DYNO_SWARM=5000 cargo test --release -p dyno-model --test accepted` tries more cases; `DYNO_SEED` sets the first
+//! seed, so that a failing case can be run again.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use dyno_model::run::{Block, Control, Run, RunError};
 use dyno_model::workload::Workload;
 use serde_json::{Map, Value, json};
 
-/// Machine with a disk and a database, and lines added to either.
+/// Returns the text of a machine with a disk and a database, with further lines for the disk and for the machine.
 fn machine(disk: &str, more: &str) -> String {
     format!(
         "title = \"t\"\n[database]\n[devices.d]\nkind = \"disk\"\n{disk}\n{more}\n[storage]\nredo = \"d\"\ndata = \"d\""
@@ -110,7 +110,7 @@ fn buffers_that_are_hot_at_once_do_not_send_a_search_round_for_ever() {
     assert!(refusal(&machine("", "[database.buffers]\nhot_touches = 0")).contains("from 1 to"));
 }
 
-/// Returns a number from a range: one of its ends, or one between them by order of magnitude.
+/// Returns a random number from a range: one of its ends, or a number between them, uniform in its order of magnitude.
 fn number(dice: &mut Stream, (low, high): (f64, f64), whole: bool) -> f64 {
     let low_above_0 = if low > 0.0 { low } else { 1e-3_f64.min(high) };
     let value = match dice.below(8) {
@@ -122,7 +122,7 @@ fn number(dice: &mut Stream, (low, high): (f64, f64), whole: bool) -> f64 {
     value.clamp(low, high)
 }
 
-/// Returns parameters of a workload within their ranges; counts are small, so that most runs end soon.
+/// Returns random parameters of a workload within their ranges; counts are small, so that most runs end soon.
 fn workload(dice: &mut Stream) -> Value {
     let kinds = Workload::KINDS;
     let kind = kinds[dice.below(kinds.len() as u64) as usize];
@@ -138,7 +138,8 @@ fn workload(dice: &mut Stream) -> Value {
     Value::Object(found)
 }
 
-/// Returns a specification with a built-in machine, up to six numbers drawn again, and a workload.
+/// Returns a specification with a built-in machine, up to six of whose numbers are replaced by random ones, and a
+/// workload.
 fn spec(seed: u64) -> Value {
     let mut dice = Streams::new(seed).named("accepted");
     let names: Vec<&str> = built_in_names().collect();

@@ -22,7 +22,7 @@ fn bench(seed: u64, parameters: InstanceParameters, read_us: f64, write_us: f64)
     })
 }
 
-/// Runs `sessions` that get `count` blocks each, change them if requested, and commit at the end.
+/// Runs `sessions` that get `count` blocks each; if `change` is set, they change each block and commit.
 fn load(bench: &Bench, sessions: u32, count: u64, change: bool, next: &Next) {
     for number in 0..sessions {
         let mut session = bench.instance.session(number);
@@ -62,7 +62,7 @@ fn hit_ratio(parameters: InstanceParameters, count: u64, next: &Next) -> f64 {
     1.0 - counts.reads as f64 / counts.gets as f64
 }
 
-/// Without a hot part, touches move nothing: first in, first out.
+/// Returns parameters without a hot part: touches move no buffer, so that replacement is first in, first out.
 fn fifo(buffers: u64) -> InstanceParameters {
     cache(buffers, Replacement::TouchCount, 0.0)
 }
@@ -95,8 +95,8 @@ fn tiny_caches_hit_exactly_as_often_as_they_must() {
     }
 }
 
-/// Che's approximation for Zipf 0.8 over 10,000 blocks. Touch counts forget what happened in the hot part: with
-/// independent references, their hit ratio is only slightly above first in, first out.
+/// Hit ratios agree with Che's approximation for Zipf 0.8 over 10,000 blocks. Touch counts forget what happened in the
+/// hot part: with independent references, their hit ratio is only slightly above that of first in, first out.
 #[test]
 fn a_skewed_load_hits_as_often_as_che_says() {
     let zipf = Rc::new(Zipf::new(10_000, 0.8));
@@ -211,7 +211,7 @@ fn redo_goes_first() {
     );
 }
 
-/// Two sessions change one block that is written because buffers are needed; one of them must wait for that.
+/// A session that changes a block must wait if the block is being written because buffers are needed.
 #[test]
 fn a_block_cannot_be_changed_while_it_is_written() {
     let next: Next = Rc::new(|dice| dice.below(12));
@@ -223,7 +223,7 @@ fn a_block_cannot_be_changed_while_it_is_written() {
     assert!(bench.seconds(Event::ReadByOtherSession) > 0.0);
 }
 
-/// On cells, the same reads have different event names, and p3 is in bytes.
+/// Reads from storage cells have event names of their own, and their parameter p3 is in bytes.
 #[test]
 fn reads_from_cells_have_their_own_names() {
     let mut parameters = bare();

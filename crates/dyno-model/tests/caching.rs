@@ -1,5 +1,5 @@
-//! Tests the misses of a buffer cache by its characteristic time against exact small caches, and against caches that are
-//! simulated reference by reference: least recently used, and `PostgreSQL`'s clock.
+//! Tests the miss ratios of a buffer cache, as its characteristic time gives them, against exact small caches, and
+//! against caches that are simulated reference by reference: least recently used, and `PostgreSQL`'s clock.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use dyno_model::kernel::{Simulation, Stream};
@@ -9,7 +9,8 @@ fn group(pages: u64, share: f64) -> Group {
     Group { pages: pages as f64, rate: share / pages as f64 }
 }
 
-/// Draws pages of groups, each of which has a share of the references.
+/// Draws a page at random: returns the index of its group and the number of the page. `groups` has the number of pages
+/// of each group and its share of the references.
 fn draw(groups: &[(u64, f64)], dice: &mut Stream) -> (usize, u64) {
     let (mut left, mut first) = (dice.unit(), 0);
     for (at, (pages, share)) in groups.iter().enumerate() {
@@ -55,7 +56,7 @@ fn lru(buffers: usize) -> impl FnMut(u64) -> bool {
     }
 }
 
-/// Returns a cache with `PostgreSQL`'s clock: a page is dropped if the hand finds its count at 0.
+/// Returns a cache with `PostgreSQL`'s clock sweep: the hand drops a page if it finds the page's usage count at 0.
 fn clock(buffers: usize) -> impl FnMut(u64) -> bool {
     let (mut places, mut slots, mut hand) = (std::collections::HashMap::new(), Vec::<(u64, u8)>::new(), 0);
     move |page| {

@@ -1,4 +1,4 @@
-//! Tests fits of latencies with a known truth, drawn at random.
+//! Tests fits to latencies that are drawn at random from known distributions.
 #![allow(clippy::unwrap_used)]
 
 use dyno_model::device::calibrate::{block_length, intervals, report};
@@ -10,7 +10,8 @@ fn dice(seed: u64) -> Stream {
     Simulation::new(seed).stream("measured")
 }
 
-/// Returns 100 us most of the time and 4 ms in stretches; stay lengths are geometric with these means [requests].
+/// Returns latencies [us] and the state behind each: mostly state 0 with about 100 us, sometimes state 1 with about 4
+/// ms. The lengths of stay are geometric with the means `stays` [requests].
 fn two_states(seed: u64, n: usize, stays: [f64; 2]) -> (Vec<f64>, Vec<u8>) {
     let mut dice = dice(seed);
     let mut state = 0_usize;

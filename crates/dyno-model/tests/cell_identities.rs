@@ -1,5 +1,5 @@
-//! Tests identities between metrics, which are exact at every instant of any run: random racks, random work, commands
-//! in between. Each line prints its seed; `DYNO_SWARM=5000` runs more of them.
+//! Tests identities between metrics that hold exactly at every instant of any run, on random racks with random work and
+//! random commands in between. Each run prints its seed; `DYNO_SWARM=5000` makes 5,000 runs.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use dyno_model::cell::{Purpose, Rack, Tag};
 use dyno_model::device::{Request, start};
 use dyno_model::kernel::{Simulation, Stream};
 
-/// Values of one cell, by object type, object and name.
+/// Metric values of one cell, keyed by object type, object and metric name.
 struct Seen(BTreeMap<(&'static str, String, String), f64>);
 
 impl Seen {
@@ -27,7 +27,7 @@ impl Seen {
         Self(seen)
     }
 
-    /// Returns the sum over objects of a type whose name has this prefix.
+    /// Returns the sum of a metric over the objects of a type whose names begin with `object`.
     fn sum(&self, object_type: &str, object: &str, name: &str) -> f64 {
         let of = self
             .0
@@ -56,7 +56,7 @@ impl Seen {
 const SKIPS: [&str; 8] =
     ["BUSY", "LARGE", "LOG_ON_FLASH", "NO_FL_DISKS", "DISABLED_GD", "IORM_PLAN", "NO_BUFFER", "IORM_LIMIT"];
 
-/// `whole` means that nothing was in flight when counting began.
+/// Checks the metrics of the flash log; `whole` means that no write was in flight when counting began.
 fn flash_log_holds(seen: &Seen, whole: bool) {
     let raced = seen.log("FL_IO_W");
     assert_eq!(raced, seen.log("FL_DISK_FIRST") + seen.log("FL_FLASH_FIRST"));
@@ -83,7 +83,8 @@ fn flash_cache_holds(seen: &Seen, whole: bool) {
     assert!(seen.cache("FC_BYKEEP_USED") <= seen.cache("FC_BY_USED"));
 }
 
-/// Hard disks: grid disks add up to cell disks, and databases to both. Flash: the rest is cache and log.
+/// Checks the metrics of disks. Hard disks: the grid disks add up to the cell disks, and so do the databases. Flash:
+/// cell disks also have the I/O of flash cache and flash log.
 fn disks_hold(seen: &Seen, parameters: &RackParameters) {
     let on = |medium: Medium| -> Vec<&String> {
         let groups = parameters.groups.iter().filter(|(_, group)| group.on == medium);

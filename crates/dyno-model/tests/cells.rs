@@ -1,4 +1,4 @@
-//! Tests storage cells: the race, copies, disk groups, and commands during a run.
+//! Tests storage cells: the race of disk and flash for log writes, copies, disk groups, and commands during a run.
 // Counts are whole numbers, also as metrics.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
@@ -13,7 +13,7 @@ use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::sample::{Times, normal_cdf};
 use dyno_model::kernel::{Sim, Simulation, Stream};
 
-/// Returns a rack whose disks and modules take times from distributions, and its redo device.
+/// Returns a rack whose disks and flash modules draw their times from distributions, and its redo device.
 fn raced(
     simulation: &Simulation,
     parameters: &RackParameters,
@@ -27,7 +27,8 @@ fn raced(
     (rack, redo)
 }
 
-/// The minimum of exponentials of 4 and 1 ms is exponential with .8 ms; the slower one wins one time in five.
+/// The minimum of exponentials with means of 4 and 1 ms is exponential with a mean of .8 ms; the slower one wins one
+/// race in five.
 #[test]
 fn a_race_of_exponentials_is_the_exponential_of_the_sum_of_rates() {
     let simulation = Simulation::new(1);
@@ -49,8 +50,9 @@ fn mostly(median_us: f64, sigma: f64, ratio: f64, other: (f64, f64)) -> Times {
     Times::Mixture { usual, probability: ratio, other }
 }
 
-/// Disk LN(481 us, .15) with 1e-4 of LN(60 ms, .8), flash LN(700, .15) with 2e-3 of LN(3 ms, .5): mean 494.66 us for
-/// the disk alone, 484.56 in the race; flash is first in 3.85 %, and the tail disappears.
+/// LN(m, s) is lognormal with median m and sigma s. Disk: LN(481 us, .15), and LN(60 ms, .8) with probability 1e-4.
+/// Flash: LN(700 us, .15), and LN(3 ms, .5) with probability 2e-3. The mean is 494.66 us for the disk alone, and 484.56
+/// us in the race; flash is first in 3.85 % of the races, and the tail disappears.
 #[test]
 fn a_race_of_lognormals_takes_the_tail_and_little_of_the_body() {
     let disk = mostly(481.0, 0.15, 1e-4, (60_000.0, 0.8));
@@ -89,7 +91,7 @@ fn the_share_of_races_that_flash_wins_follows_the_medians() {
     }
 }
 
-/// N14: a write is as slow as its slowest copy; the mean of the largest of n exponentials is `H_n`.
+/// Claim N14: a write is as slow as its slowest copy; the mean of the largest of n exponentials is `H_n`.
 #[test]
 fn the_slowest_copy_decides_a_write() {
     for (cells, redundancy, harmonic) in
@@ -124,7 +126,8 @@ fn a_read_goes_to_one_copy_and_a_write_to_all() {
     assert_eq!(["cell01", "cell02", "cell03"].map(by_cell), [500.0; 3]);
 }
 
-/// Copies of an extent are in different cells, no two extents share a place, and every unit holds equally many.
+/// Copies of an extent are in different cells, no two extents have the same place, and all disks hold equally many
+/// extents.
 #[test]
 fn extents_are_spread_evenly_and_never_meet() {
     for (count, redundancy, disks) in [
@@ -212,7 +215,7 @@ fn what_cannot_be_raced_says_why() {
     assert_eq!(count(&plan, 4_096), "FL_IO_W_SKIP_IORM_PLAN");
 }
 
-/// A copy slower than the threshold is an outlier: disk only, flash only, or both.
+/// A copy slower than the threshold is an outlier, which is counted for the disk only, for flash only, or for both.
 #[test]
 fn outliers_are_counted_by_which_copies_were_late() {
     let constant = |us| Times::Constant { us };
@@ -242,7 +245,7 @@ fn of_two_copies_at_the_same_instant_the_disk_is_first() {
     assert_eq!(metric(&rack, "FL_DISK_FIRST"), 10.0);
 }
 
-/// The dispatch delays every raced write, and a common cause delays both copies.
+/// The time for dispatching delays every raced write, and a common cause delays both copies.
 #[test]
 fn dispatch_and_common_cause_are_in_front_of_both_copies() {
     let constant = |us| Times::Constant { us };
@@ -306,8 +309,9 @@ fn parameters_that_cannot_be_are_refused_by_name() {
     ));
 }
 
-/// N4: writers fill the controllers' memory and log writes wait for space, while the race does not. Real devices on a
-/// small cell: 2 disks with about a thousand sorted writes per second each.
+/// Claim N4: other writers fill the controllers' memory, so log writes to disk wait for space; in the race, flash
+/// completes them without this wait. The devices are real models on a small cell: 2 disks with about a thousand sorted
+/// writes per second each.
 #[test]
 fn on_busy_disks_the_race_removes_the_tail() {
     let run = |enabled| {
@@ -351,7 +355,7 @@ fn on_busy_disks_the_race_removes_the_tail() {
     assert!(raced.2 < longest / 10 && raced.1 < late / 10, "{raced:?}");
 }
 
-/// The random stream that decides about delays is the cell's own, so that it changes nothing else.
+/// Each cell draws its delays from a random stream of its own, so these draws change no other random numbers.
 #[test]
 fn the_dice_of_a_cell_are_its_own() {
     let draw = |ratio| {

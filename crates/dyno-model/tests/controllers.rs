@@ -14,7 +14,7 @@ use dyno_model::kernel::{Sim, Simulation, StationReport, Stream};
 const LINE: u64 = 8_192;
 const DISK_NS: u64 = 5_000_000;
 
-/// Returns caches of one controller, each over a device that takes 5 ms.
+/// Returns `count` caches that share one controller, each over a device that takes 5 ms.
 fn caches(simulation: &Simulation, parameters: CacheParameters, count: usize) -> Vec<Rc<Cache>> {
     let controller = Controller::new(simulation, "controller", parameters);
     let times = (instance::constant(5_000.0), instance::constant(5_000.0));
@@ -30,7 +30,7 @@ fn patient() -> CacheParameters {
     CacheParameters { start_ratio: 1.0, flush_s: 4.0, ..CacheParameters::default() }
 }
 
-/// Returns the time of a write that is submitted at this time.
+/// Submits a write at `at_ns`; after the run, the returned value is the write's latency [ns].
 fn write_at(simulation: &Simulation, device: &Rc<Cache>, at_ns: u64, line: u64) -> Rc<RefCell<u64>> {
     let (sim, device, out) = (simulation.sim().clone(), Rc::clone(device), Rc::new(RefCell::new(0)));
     let seen = Rc::clone(&out);
@@ -85,7 +85,7 @@ fn from_one_watermark_memory_is_emptied_down_to_the_other() {
     assert_eq!(cache.lines(), 25);
 }
 
-/// One disk can use the whole memory; if each had its own part, a single busy disk would soon fill its part.
+/// One disk can use the whole memory; if each disk had only a part of it, a single busy disk would soon fill its part.
 #[test]
 fn one_disk_may_fill_the_memory_of_all() {
     let simulation = Simulation::new(3);
@@ -100,7 +100,7 @@ fn one_disk_may_fill_the_memory_of_all() {
     assert!(all.iter().all(|cache| cache.holds()));
 }
 
-/// E10: an append to a line that a flush is writing waits for the disk, including the disk's earlier writes.
+/// Experiment E10: an append to a line that a flush is writing waits for the disk, including the disk's earlier writes.
 #[test]
 fn a_line_on_its_way_to_disk_is_locked_until_it_is_there() {
     let longest = |locks| {
@@ -125,7 +125,8 @@ fn a_line_on_its_way_to_disk_is_locked_until_it_is_there() {
     assert!(median < 80_000 && copied < 2 * median, "{median} {copied}");
 }
 
-/// The processor is an M/D/1 queue for independent writes, so that Pollaczek-Khinchine gives their wait.
+/// With independent writes, the controller's processor is an M/D/1 queue, so the Pollaczek-Khinchine formula gives the
+/// mean wait.
 #[test]
 fn commands_at_random_wait_as_in_a_queue_of_constant_service() {
     let simulation = Simulation::new(5);
@@ -152,8 +153,8 @@ fn commands_at_random_wait_as_in_a_queue_of_constant_service() {
     assert!((report.utilisation / load - 1.0).abs() < 0.01 && report.little);
 }
 
-/// The share of host writes that find the controller busy with its own work equals the share of time of that work,
-/// which decides N3.
+/// The share of host writes that find the controller busy with destages equals the share of time that destages take.
+/// This share decides claim N3.
 #[test]
 fn writes_are_held_up_for_the_share_of_time_that_destages_take() {
     let simulation = Simulation::new(6);
@@ -191,7 +192,7 @@ fn writes_are_held_up_for_the_share_of_time_that_destages_take() {
     assert!((late / busy - 1.0).abs() < 0.1, "{late} {busy}");
 }
 
-/// Published: a cell of twelve disks scans 1.8 GB/s, less than the sum of its disks.
+/// Published result: a cell of twelve disks scans 1.8 GB/s, less than the sum of its disks.
 #[test]
 fn the_controller_bounds_what_twelve_disks_scan() {
     let rate = |disks: u64, sim: &Simulation| {

@@ -1,5 +1,5 @@
-//! Tests two databases on one storage: their shares with and without resource management against closed forms, separate
-//! parts of the devices, separate random streams, and refused settings.
+//! Tests two databases on the same storage: their shares with and without resource management against closed forms,
+//! separate parts of the devices, separate random streams, and refused settings.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -14,7 +14,7 @@ use dyno_model::run::{Control, Run};
 use dyno_model::workload::{Stop, Workload};
 use serde_json::{Value, json};
 
-/// Virtual time of a measurement.
+/// Virtual time of a measurement [s].
 const SECONDS: u64 = 60;
 
 fn lookup(more: &Value) -> Value {
@@ -23,7 +23,7 @@ fn lookup(more: &Value) -> Value {
     load
 }
 
-/// One cell with one disk and no flash; ORCL with 10 shares, TEST with 4.
+/// Returns a machine with one cell that has one disk and no flash; ORCL has 10 shares, TEST has 4.
 fn one_disk(sessions: u64, more: &str) -> Machine {
     let text = format!(
         r#"title = "one disk"
@@ -54,7 +54,7 @@ data = "DATA"
     Machine::parse(&text).unwrap()
 }
 
-/// Returns the share of ORCL in the reads of the disk with this many sessions, and the number of reads.
+/// Returns ORCL's share of the disk's reads if ORCL has this many sessions, and the number of reads.
 fn share(machine: &Machine, sessions: u32, load: &Value) -> (f64, f64) {
     let simulation = Simulation::new(15);
     let built = machine.build(&simulation, Rc::new(())).unwrap();
@@ -75,7 +75,8 @@ fn share(machine: &Machine, sessions: u32, load: &Value) -> (f64, f64) {
     (own / (own + other), own + other)
 }
 
-/// N15: both databases always have waiting requests, turns are given out as 10 to 4, and all reads cost the same.
+/// Claim N15: both databases always have waiting requests, they get turns at a ratio of 10 to 4, and all reads cost the
+/// same.
 #[test]
 fn shares_of_10_and_4_are_71_and_29_percent_where_both_always_wait() {
     let (of_orcl, reads) = share(&one_disk(60, ""), 60, &lookup(&json!({})));
@@ -88,7 +89,7 @@ fn shares_of_10_and_4_are_71_and_29_percent_where_both_always_wait() {
     assert!((turned - 1.0 / 5.0).abs() < 0.005, "{turned}");
 }
 
-/// First come, first served: every session gets equally many turns.
+/// Requests are served first come, first served, so every session gets equally many turns.
 #[test]
 fn without_a_plan_a_database_has_as_much_as_it_has_sessions() {
     let mut machine = one_disk(60, "");
@@ -168,7 +169,7 @@ impl Drop for Folder {
     }
 }
 
-/// Runs arms of five committing sessions of ORCL on a machine that two databases share.
+/// Runs these arms, in each of which five sessions of ORCL commit, on a machine that two databases share.
 fn run(arms: &[Value]) -> Run {
     let arms: Vec<Value> = arms
         .iter()
@@ -266,7 +267,7 @@ fn a_short_name_means_the_database_that_is_studied() {
     assert_eq!(described.databases[0].text, "60 sessions of key-lookup, 16 cores");
 }
 
-/// Without cells: two databases on one disk, each with half of it.
+/// Without cells, two databases on one disk get half of it each.
 #[test]
 fn two_databases_share_any_device() {
     let text = "title = \"two\"\n[databases.B.workload]\nkind = \"update-loop\"\n[devices.platter]\nkind = \"disk\"\n[storage]\nredo = \"platter\"\ndata = \"platter\"\n";

@@ -36,8 +36,8 @@ fn the_mean_rotational_wait_is_half_a_turn() {
     }
 }
 
-/// For two random places, E sqrt(distance) = 8/15 with variance 1/3 - (8/15)^2; the rotation has mean T/2 and variance
-/// T^2/12.
+/// For two random positions, the square root of their distance has mean 8/15 and variance 1/3 - (8/15)^2; the rotation
+/// has mean T/2 and variance T^2/12.
 #[test]
 fn the_service_time_is_seek_and_rotation() {
     let simulation = Simulation::new(2);
@@ -71,7 +71,8 @@ fn an_append_without_a_cache_costs_a_turn() {
     }
 }
 
-/// N11: 300 to 420 small reads per second with a queue; a read of 1 MB costs about three small ones.
+/// Claim N11: a disk with a queue serves 300 to 420 small reads per second; a read of 1 MB takes as long as about three
+/// small ones.
 #[test]
 fn a_15k_disk_does_what_such_disks_do() {
     let rate = |jobs, next| {
@@ -134,7 +135,8 @@ fn the_last_piece_of_a_stripe_and_the_slowest_copy_decide() {
     }
 }
 
-/// The mean of the smallest of n exponentials is one nth. Members finish the rest of a race while the next one runs.
+/// The mean of the smallest of n exponentials is one nth of their mean. The slower members finish their part of a race
+/// while the next race runs.
 #[test]
 fn the_quickest_copy_of_a_race_decides_and_the_others_go_on() {
     for n in [1_u64, 2, 8] {
@@ -164,7 +166,8 @@ fn a_stripe_sends_every_byte_to_one_place() {
     assert_eq!(pieces, [2, 1, 1]);
 }
 
-/// Ten jobs on a LUN that admits two requests take five service times each; with room for all, one.
+/// Ten jobs on a LUN that admits two requests have response times of five service times; if the LUN admits all ten, the
+/// response time is one service time.
 #[test]
 fn a_throttle_multiplies_the_response_time() {
     for (limit, times) in [(1, 10), (2, 5), (5, 2), (10, 1), (32, 1)] {
@@ -178,7 +181,7 @@ fn a_throttle_multiplies_the_response_time() {
     }
 }
 
-/// Two limits: eight per LUN, but four on the channel that both LUNs share.
+/// Two LUNs admit eight requests each, but the channel that they share admits only four.
 #[test]
 fn a_channel_limits_all_its_luns_together() {
     let simulation = Simulation::new(9);

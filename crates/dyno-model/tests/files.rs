@@ -19,7 +19,7 @@ fn counts(given: &[(u64, f64)]) -> Counts {
     Counts { count: given.iter().map(|own| own.0).collect(), share: given.iter().map(|own| own.1).collect() }
 }
 
-/// Returns a server with a core for everybody, whose statement costs `cpu_us` and nothing else.
+/// Returns a server with a core for each session, whose statement takes `cpu_us` of CPU time and nothing else.
 fn bare(cpu_us: f64, statement: Statement) -> PostgresParameters {
     PostgresParameters {
         cores: 64,
@@ -48,7 +48,8 @@ fn load(sessions: u32, transactions: u64) -> Load {
     Load { sessions, transactions, warmup: transactions / 20, limit_s: 1e4, scripts }
 }
 
-/// Runs a load with the log on a device of 1 ms, and files on one with these servers and times.
+/// Runs a load with the log on a device with write times of 1 ms, and the data files on a device with this many servers
+/// and these read and write times.
 fn outcome(parameters: &PostgresParameters, (servers, read, write): (u64, Times, Times), load: &Load) -> Outcome {
     let simulation = Simulation::new(2_026);
     let log: Rc<dyn Device> = station(&simulation, "log", 1, (constant(1.0), constant(1_000.0)));
@@ -98,8 +99,8 @@ fn sessions_at_a_device_of_one_server_follow_mean_value_analysis() {
     }
 }
 
-/// Returns the throughput of sessions that think and then ask one of several servers, all times exponential: the machine
-/// repairman (Kleinrock, Queueing Systems I, 3.9).
+/// Returns the throughput of sessions that think and then need one of several servers, with exponential times: the
+/// machine repairman model (Kleinrock, Queueing Systems I, 3.9).
 fn repairman(sessions: u32, servers: u32, think: f64, service: f64) -> f64 {
     let mut chance = vec![1.0];
     for waiting in 1..=sessions {
@@ -240,7 +241,7 @@ redo = "log"
 data = "log"
 "#;
 
-/// Returns a machine's throughput with these settings.
+/// Returns the throughput of the shared machine with these settings and this many sessions.
 fn rate_of_machine(settings: &[(&str, &str)], sessions: u32) -> f64 {
     let mut machine = Machine::parse(SHARED).unwrap();
     machine.set_all(settings.iter().copied()).unwrap();

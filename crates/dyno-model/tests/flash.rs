@@ -19,7 +19,7 @@ fn write(ftl: &mut Ftl, lpn: u32) {
     ftl.write(lpn);
 }
 
-/// Returns a die in its steady state, and its logical pages.
+/// Returns the FTL of a die in its steady state, and the number of its logical pages.
 fn steady(spare: f64, pages_per_block: u32, by: Collector, dice: &mut Stream) -> (Ftl, u32) {
     let pages = (f64::from(BLOCKS * pages_per_block) / spare) as u32;
     let mut ftl = Ftl::new(pages, BLOCKS, pages_per_block, by);
@@ -49,7 +49,7 @@ fn greedy_collection_amplifies_as_theory_says() {
     }
 }
 
-/// The drawn initial state is the steady state: there is no drift from the first write on.
+/// The initial state is drawn from the steady state: there is no drift from the first write on.
 #[test]
 fn a_steady_start_needs_no_preconditioning() {
     let mut dice = Simulation::new(2).stream("writes");
@@ -73,7 +73,7 @@ fn first_in_first_out_amplifies_as_theory_says() {
     assert!(error.abs() < 0.02 && ftl.holds(), "{error}");
 }
 
-/// 80 % of the writes to 20 % of the pages.
+/// If 80 % of the writes go to 20 % of the pages, cost-benefit collection copies less than greedy collection.
 #[test]
 fn cost_benefit_beats_greedy_under_skew() {
     let amplification = |by| {
@@ -107,7 +107,7 @@ fn quiet() -> FlashParameters {
     FlashParameters { capacity_mb: 64, start: Start::Fresh, ..FlashParameters::default() }
 }
 
-/// Returns the latencies of requests one after the other, with `gap_ns` between them [ns].
+/// Returns the latencies of requests that are sent one after the other, with a pause of `gap_ns` between them [ns].
 fn one_by_one(parameters: FlashParameters, requests: Vec<Request>, gap_ns: u64) -> Vec<u64> {
     let simulation = Simulation::new(5);
     let card = Flash::new(&simulation, "card", parameters);
@@ -126,7 +126,7 @@ fn one_by_one(parameters: FlashParameters, requests: Vec<Request>, gap_ns: u64) 
     seen.take()
 }
 
-/// Time of command and firmware [ns].
+/// Time that the command and the firmware take [ns].
 const LINK_NS: u64 = 30_000 + 40_000;
 const PAGE_NS: u64 = 13_653;
 
@@ -155,7 +155,8 @@ fn an_idle_card_takes_the_time_of_its_parts() {
     assert_eq!(one_by_one(buffered, vec![small], 0), [small_ns]);
 }
 
-/// A log in 512-byte blocks hits its own page again and again; in whole pages it never waits.
+/// A log written in 512-byte blocks waits because it writes the same page again and again; a log written in whole pages
+/// never waits.
 #[test]
 fn small_log_blocks_are_several_times_slower_than_whole_pages() {
     let log = |bytes: u64| (0..2_000).map(|i| Request::write(i * bytes, bytes)).collect();
@@ -166,7 +167,7 @@ fn small_log_blocks_are_several_times_slower_than_whole_pages() {
     assert!(small / pages > 3.0);
 }
 
-/// The dies' time is the bound: program + copies + erases per written page.
+/// The bound is the time of the dies: program, copies and erases for each written page.
 #[test]
 fn sustained_random_writes_run_at_the_pace_of_the_dies() {
     let simulation = Simulation::new(6);

@@ -17,7 +17,7 @@ const LINE: u64 = 8_192;
 const DISK_NS: u64 = 5_000_000;
 const FLASH_NS: u64 = 100_000;
 
-/// Returns one cell whose flash cache has room for this many lines; disks take 5 ms, modules 100 us.
+/// Returns one cell whose flash cache has room for this many lines; disks take 5 ms, flash modules 100 us.
 fn cached(simulation: &Simulation, lines: u64, change: fn(&mut RackParameters)) -> Rc<Rack> {
     let mut parameters = bare(1, Redundancy::External);
     parameters.flash_cache.size_gb = (lines * LINE) as f64 / f64::from(1 << 30);
@@ -39,7 +39,7 @@ fn data(rack: &Rack) -> Rc<dyn Device> {
     device(rack, Purpose::Data, Caching::Default)
 }
 
-/// Runs requests one after the other and returns their times.
+/// Runs requests one after the other and returns their latencies [ns].
 fn one_by_one(simulation: &Simulation, device: &Rc<dyn Device>, requests: Vec<Request>) -> Vec<u64> {
     let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
     let (sim, device, out) = (simulation.sim().clone(), Rc::clone(device), Rc::clone(&seen));
@@ -64,7 +64,7 @@ fn rewrite(line: u64) -> Request {
     Request::write(line * LINE, LINE)
 }
 
-/// Returns the share of reads served by flash for independent references to `n` blocks.
+/// Returns the share of `count` independent reads that the flash cache serves, and the tolerance for comparing it.
 fn hit_ratio(lines: u64, count: u64, next: impl Fn(&mut Stream) -> u64 + 'static) -> (f64, f64) {
     let simulation = Simulation::new(1);
     let rack = cached(&simulation, lines, |_| {});
@@ -87,7 +87,7 @@ fn hit_ratio(lines: u64, count: u64, next: impl Fn(&mut Stream) -> u64 + 'static
     (share, 1.5 * (share * (1.0 - share) / count as f64).sqrt())
 }
 
-/// Che's approximation for Zipf .8 over 10,000 blocks; exact for four blocks.
+/// Expected hit ratios are from Che's approximation for Zipf .8 over 10,000 blocks, and exact for four blocks.
 #[test]
 fn reads_hit_as_often_as_least_recently_used_demands() {
     let zipf = |n, skew| {
@@ -154,8 +154,8 @@ fn write_back_absorbs_overwrites_and_a_flush_writes_every_line_once() {
     assert!(rack.holds());
 }
 
-/// If more is written than may be dirty, the coldest lines go to disk; the limit holds except for writes in flight, and
-/// nothing is lost.
+/// If writes make more lines dirty than the limit allows, the coldest lines are written to disk; the limit holds except
+/// for writes in flight, and nothing is lost.
 #[test]
 fn destages_keep_the_dirty_share_below_its_limit() {
     let simulation = Simulation::new(5);
@@ -199,7 +199,8 @@ fn where_nothing_can_go_a_write_bypasses_the_cache() {
     assert_eq!(metric(&rack, "FC_IO_RQ_W_SKIP"), 2.0);
 }
 
-/// Requests that bypass the cache: redo, temp and backups; segments and grid disks with such a policy; large requests.
+/// These requests bypass the cache: redo, temp and backups; requests to segments or grid disks whose policy is not to
+/// cache; large requests.
 #[test]
 fn purpose_policy_and_size_decide_what_comes_in() {
     let cached_after = |purpose, caching, request: Request, change: fn(&mut RackParameters)| {
@@ -229,7 +230,7 @@ fn purpose_policy_and_size_decide_what_comes_in() {
     assert!(!cached_after(Purpose::Data, Caching::Default, small, plan));
 }
 
-/// According to the source, NONE does not evict cached lines.
+/// According to the published source, setting a segment's policy to NONE does not evict its cached lines.
 #[test]
 fn a_segment_that_is_no_longer_cached_still_hits() {
     let simulation = Simulation::new(8);
@@ -275,7 +276,7 @@ fn a_scan_reads_disk_and_flash_at_the_same_time() {
     assert!((metric(&rack, "SIO_IO_OF_RE") - 0.25).abs() < 1e-5, "a tenth, in whole bytes");
 }
 
-/// A large write invalidates the held lines that it covers.
+/// A large write invalidates the cached lines that it covers.
 #[test]
 fn what_a_large_write_covers_is_no_longer_cached() {
     let simulation = Simulation::new(11);
@@ -300,7 +301,8 @@ fn mirror_copies_are_cached_in_write_back_mode_only() {
     }
 }
 
-/// When the memory for lines in flight is full, KEEP waits; other lines are not stored.
+/// When the memory for lines in flight is full, reads with KEEP wait for memory; other lines are not stored in the
+/// cache.
 #[test]
 fn without_memory_keep_waits_and_others_are_not_stored() {
     let tight = |parameters: &mut RackParameters| {
@@ -322,8 +324,8 @@ fn without_memory_keep_waits_and_others_are_not_stored() {
     assert!(waited == DISK_NS && throttled > 3.0, "{waited} {throttled}");
 }
 
-/// E12: lines enter the cache one at a time, so that a first scan with KEEP is as fast as lines are written; with
-/// unlimited parallel writes it would cost nothing.
+/// Experiment E12: lines enter the cache one at a time, so a first scan with KEEP is only as fast as lines are written;
+/// with unlimited parallel writes, entering the cache would take no time.
 #[test]
 fn a_first_scan_of_keep_goes_at_the_pace_of_one_line_after_the_other() {
     let run = |populates: u64, scans: u64| {
@@ -346,8 +348,8 @@ fn a_first_scan_of_keep_goes_at_the_pace_of_one_line_after_the_other() {
     assert_eq!(run(1_000, 1), 40 * DISK_NS);
 }
 
-/// A cell of sixteen modules serves at most as many small reads per second as its shared path allows, whatever the
-/// modules could do alone; bandwidths add up.
+/// A cell of sixteen modules serves at most as many small reads per second as its shared path allows, even if the
+/// modules alone could serve more; bandwidths add up.
 #[test]
 fn requests_of_all_modules_are_bounded_and_bytes_add_up() {
     let rate = |modules, bytes: u64, next: fn(&mut Stream, u64) -> Request| {

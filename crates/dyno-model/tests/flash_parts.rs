@@ -1,5 +1,5 @@
-//! Tests the parts of newer flash, each against its closed form: planes, buses, mapping in memory, interruptions, cells
-//! of one level, discards, wear.
+//! Tests the features of newer flash, each against its closed form: planes, buses, mapping in memory, interrupted
+//! operations, single-level cells, discards, wear.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ const READ_NS: u64 = 50_000;
 const PROGRAM_NS: u64 = 600_000;
 const STOP_NS: u64 = 20_000;
 
-/// Returns an erased card of one die without times besides those of its cells, whose writes bypass the buffer.
+/// Returns an erased card with one die, in which only the flash cells take time and writes bypass the buffer.
 fn plain() -> FlashParameters {
     FlashParameters {
         capacity_mb: 64,
@@ -34,7 +34,7 @@ fn plain() -> FlashParameters {
     }
 }
 
-/// Returns the times of requests that arrive at these times, and the card's wear at the end [ns].
+/// Returns the latencies of requests that arrive at the given times [ns], and the card's wear at the end.
 fn times(parameters: FlashParameters, requests: &[(u64, Request)]) -> (Vec<u64>, Wear) {
     let simulation = Simulation::new(1);
     let card = Flash::new(&simulation, "card", parameters);
@@ -52,12 +52,12 @@ fn times(parameters: FlashParameters, requests: &[(u64, Request)]) -> (Vec<u64>,
     (seen.take(), card.wear().remove(0))
 }
 
-/// Returns the time of one request on a card [ns].
+/// Returns the latency of a single request on an idle card [ns].
 fn alone_ns(parameters: FlashParameters, request: Request) -> u64 {
     times(parameters, &[(0, request)]).0[0]
 }
 
-/// Checks times up to the link, which takes 4 ns for a page.
+/// Checks that two times are equal, except for the time of the link, which takes 4 ns for a page.
 fn assert_time(found_ns: u64, wanted_ns: u64) {
     assert!(found_ns.abs_diff(wanted_ns) < 200, "{found_ns} ns, not {wanted_ns} ns");
 }
@@ -85,7 +85,8 @@ fn pages_of_dies_behind_one_bus_cross_it_one_after_the_other() {
     }
 }
 
-/// Uniform reads find a page of the mapping in memory with the probability of the share that is there.
+/// A uniform read finds its page of the mapping in memory with a probability equal to the share of the mapping that is
+/// in memory.
 #[test]
 fn a_miss_of_the_mapping_costs_a_read_of_flash() {
     let simulation = Simulation::new(2);
@@ -113,7 +114,8 @@ fn a_read_interrupts_a_program_which_then_takes_the_time_that_was_left() {
     assert_time(found[0], PROGRAM_NS + STOP_NS + READ_NS);
 }
 
-/// Four readers keep the die busy: a write takes its program, and at most `suspend_reads` reads before it and in it.
+/// Four readers keep the die busy: a write takes its program time, plus the time of at most `suspend_reads` reads
+/// before and during the program.
 #[test]
 fn a_write_is_done_however_many_reads_there_are() {
     for most in [1, 4, 16] {
@@ -135,7 +137,8 @@ fn a_write_is_done_however_many_reads_there_are() {
     }
 }
 
-/// Writers keep the die busy: a read waits for one operation, or with interruptions only for the interruption.
+/// Writers keep the die busy: a read waits until one operation ends, or, if reads may interrupt it, only for the
+/// interruption.
 #[test]
 fn reads_do_not_wait_for_writes_that_they_may_interrupt() {
     let longest = |suspend_reads| {
@@ -197,7 +200,7 @@ fn cells_of_one_level_are_quick_until_they_are_full_and_again_after_a_rest() {
     seen[291..].iter().for_each(|&ns| assert_time(ns, slow_ns));
 }
 
-/// Discarded pages are space: half of the pages free means twice the space for the other half.
+/// Discarded pages act as spare space: if half of the pages are discarded, the other half has twice the space.
 #[test]
 fn discarded_pages_amplify_as_if_the_die_had_more_space() {
     const BLOCKS: u32 = 2_048;

@@ -1,4 +1,5 @@
-//! Tests resource management: shares of a disk follow from the queue, and unused shares go to others.
+//! Tests resource management: databases whose requests always wait get their shares of a disk, and unused shares go to
+//! others.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ fn level(level: u64, allocation: f64) -> Directive {
     Directive { level, allocation, ..Directive::default() }
 }
 
-/// Returns two disks of one cell behind a plan, without flash.
+/// Returns a cell with two disks under this IORM plan, without flash.
 fn managed(plan: &[(&str, Directive)]) -> RackParameters {
     let plan: BTreeMap<String, Directive> =
         plan.iter().map(|(name, directive)| ((*name).to_owned(), directive.clone())).collect();
@@ -31,7 +32,7 @@ fn managed(plan: &[(&str, Directive)]) -> RackParameters {
     parameters
 }
 
-/// Lets each database read at random with this many sessions for a while; returns the number of I/Os of each.
+/// Runs sessions that read at random from each database for a while; returns the number of I/Os of each database.
 fn contend(rack: &Rc<Rack>, simulation: &Simulation, load: &[(&str, u64, u64)]) -> Vec<f64> {
     for &(database, sessions, bytes) in load {
         let device = rack.group("DATA", &Tag::new(Purpose::Data, database)).unwrap();
@@ -56,7 +57,7 @@ fn contend(rack: &Rc<Rack>, simulation: &Simulation, load: &[(&str, u64, u64)]) 
     load.iter().map(|&(database, _, _)| done(database)).collect()
 }
 
-/// Uses a disk that serves one request of 3.3 ms at a time.
+/// Returns the number of I/Os of each database on a disk that serves one request of 3.3 ms at a time.
 fn on_servers(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<f64> {
     let simulation = Simulation::new(1);
     let make = |sim: &Sim, name: &str| served(sim, name, &Times::Constant { us: 3_300.0 }, 1);
@@ -66,7 +67,7 @@ fn on_servers(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<f64>
     contend(&rack, &simulation, load)
 }
 
-/// N15 on disks with arm and platter, with eight requests at a time on each.
+/// Claim N15 on realistic disks with seek and rotation; each disk has eight requests at a time.
 #[test]
 fn shares_of_10_and_4_are_71_and_29_percent_under_contention() {
     let simulation = Simulation::new(2);
@@ -82,7 +83,7 @@ fn shares_of_10_and_4_are_71_and_29_percent_under_contention() {
     assert!(wait("B") > 2.0 * wait("A"), "{} {}", wait("A"), wait("B"));
 }
 
-/// `ALTER IORMPLAN INACTIVE`: first come, first served, and every database may use flash.
+/// After `ALTER IORMPLAN INACTIVE`, requests are served first come, first served, and every database may use flash.
 #[test]
 fn a_plan_that_is_not_active_changes_nothing_until_one_is_set() {
     let mut parameters = managed(&[("A", Directive { flash_log: false, ..share(10) })]);
@@ -110,7 +111,7 @@ fn a_share_that_is_not_used_goes_to_the_others() {
     assert!(light[0] / all < 0.5 && (light.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
 }
 
-/// Shares are shares of disk time: requests of 1 MB count with their expected time.
+/// Shares are shares of disk time: a request of 1 MB counts with its expected time.
 #[test]
 fn large_requests_weigh_more_than_small_ones() {
     let done = on_servers(&[("A", share(1)), ("B", share(1))], &[("A", 16, 8_192), ("B", 16, 1 << 20)]);
@@ -169,8 +170,8 @@ fn a_plan_is_put_in_force_and_lifted_while_the_run_goes_on() {
     assert!((done.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
 }
 
-/// Returns the counters of a rack after one or two databases have read for a while with 1 MB requests in long queues,
-/// where the number of requests on a disk matters.
+/// Returns the counters of a rack after one or two databases have read for a while. They have long queues of 1 MB
+/// requests, so that the number of requests on a disk matters.
 fn counted(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<(String, String, f64)> {
     let simulation = Simulation::new(4);
     let rack = Rack::new(&simulation, &managed(plan)).unwrap();

@@ -1,4 +1,5 @@
-//! Tests the kernel's guarantees: order, replay, hand-over, deadlocks with names, and the identities.
+//! Tests the kernel's guarantees: order, replay, direct hand-over to the next waiter, deadlock reports with names, and
+//! the identities.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::cell::RefCell;

@@ -7,7 +7,7 @@ use dyno_model::device::{Request, start};
 use dyno_model::kernel::{Simulation, Stream, Streams};
 use dyno_model::machine::{Machine, MachineError, built_in, built_in_names};
 
-/// Returns a machine with one disk, and more sections.
+/// Returns the text of a machine with one disk and the sections `more`.
 fn small(more: &str) -> String {
     format!(
         "title = \"small\"\n[devices.platter]\nkind = \"disk\"\n{more}\n[storage]\nredo = \"platter\"\ndata = \"platter\"\n"
@@ -18,7 +18,7 @@ fn refused(text: &str) -> MachineError {
     Machine::parse(text).unwrap_err()
 }
 
-/// Checks that the error has these words in its place, its message and its next step.
+/// Checks that the error has these words in its place, its message and its next step, respectively.
 fn assert_refused(text: &str, place: &str, message: &str, step: &str) {
     let error = refused(text);
     println!("{error}");
@@ -129,7 +129,7 @@ fn a_setting_that_cannot_be_leaves_the_machine_as_it_was() {
     assert_eq!(serde_json::to_string(&machine.describe()).unwrap(), before);
 }
 
-/// Regression: 50 cells of 16 modules each exceed the limit for flash between the two settings only.
+/// Regression: the limit for flash was checked between two settings, when 50 cells still had 16 modules each.
 #[test]
 fn settings_that_fit_only_together_are_taken_together() {
     let mut machine = Machine::parse(built_in("exadata-x2").unwrap()).unwrap();
@@ -141,7 +141,8 @@ fn settings_that_fit_only_together_are_taken_together() {
     machine.set_all([("cells.count", "50"), ("cells.modules", "4")]).unwrap();
 }
 
-/// 4 stripes of 2 mirrors of 2 disks each on 3 channels, and a log on one of the disks' own stripes.
+/// The machine has 4 stripe sets of 2 mirrors of 2 disks each on 3 channels, and its log is on one of these stripe
+/// sets.
 #[test]
 fn counted_devices_stack_neighbours_together() {
     let text = small(
@@ -168,7 +169,7 @@ fn counted_devices_stack_neighbours_together() {
     assert_eq!(busy, ["unit.7", "port.1", "platter.14", "platter.15"]);
 }
 
-/// Every number of a built-in machine that replaces a sourced default has a source as well.
+/// If a number of a built-in machine replaces a default that has a source, the number has a source as well.
 #[test]
 fn built_in_machines_say_where_their_numbers_come_from() {
     for name in built_in_names() {
@@ -186,7 +187,7 @@ fn built_in_machines_say_where_their_numbers_come_from() {
     assert!(built_in("sas").unwrap_err().next_step.contains("sas-and-flash"));
 }
 
-/// Numbers drawn from their ranges, extremes included, are refused or built, but never cause a panic.
+/// Settings drawn from their ranges, including the extremes, are refused or give a machine, but never cause a panic.
 #[test]
 fn no_setting_of_a_built_in_machine_breaks_it() {
     for (number, name) in built_in_names().enumerate() {
@@ -246,7 +247,7 @@ fn a_structure_is_one_parameter() {
     assert_refused(&wrong, "line 3", "exponentail", "");
 }
 
-/// If a machine gives groups, there are no others; otherwise there are DATA and RECO.
+/// If a machine defines groups, it has no others; otherwise it has DATA and RECO.
 #[test]
 fn groups_of_cells_are_those_given() {
     let text = "title = \"x\"\n[cells.groups.FAST]\non = \"flash\"\nsize_gb = 5\n[storage]\nredo = \"FAST\"\ndata = \"FAST\"\n";
@@ -264,7 +265,7 @@ fn groups_of_cells_are_those_given() {
     assert_eq!((groups["DATA"].size_gb, groups["RECO"].size_gb), (430.0, 108.0));
 }
 
-/// A measured device is read as a whole, and its errors still name their line.
+/// A measured device is read as one unit, and its errors still name their line.
 #[test]
 fn a_measured_device_is_read_from_its_regimes() {
     let regimes = "regimes = [{ read = { kind = \"constant\", us = 80 }, write = { kind = \"lognormal\", median_us = 60, sigma = 0.3 } }]";

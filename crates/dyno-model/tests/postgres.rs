@@ -1,5 +1,5 @@
-//! Tests a modelled `PostgreSQL` against closed forms: group commit by whichever process finds the log lock free, row
-//! locks, and queues for cores.
+//! Tests a modelled `PostgreSQL` against closed forms: group commit by the first process that finds the log lock free,
+//! row locks, and queues for cores.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;

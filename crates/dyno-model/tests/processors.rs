@@ -12,7 +12,7 @@ use crate::common::instance::{constant, station};
 
 const SERVICE_US: f64 = 100.0;
 
-/// Returns a server on two processors that only computes.
+/// Returns a server that only computes, on two processors.
 fn computing(factor: f64, think: Times) -> PostgresParameters {
     let mut parameters = PostgresParameters {
         cores: 2,

@@ -44,18 +44,17 @@ fn constant(_: &mut Stream) -> f64 {
     1.0
 }
 
-/// Returns a distribution with 90 % short times and 10 % that are twenty times as long, like a flash card's reads
-/// behind programs.
+/// Draws a time: 90 % are short, and 10 % are twenty times as long, like a flash card's reads that wait for programs.
 fn bimodal(dice: &mut Stream) -> f64 {
     if dice.chance(0.1) { 2_000.0 / 290.0 } else { 100.0 / 290.0 }
 }
 
-/// Returns the mean wait in service times.
+/// Returns the mean wait as a multiple of the mean service time.
 fn wait(report: &StationReport) -> f64 {
     report.wait_ns_mean / UNIT_NS
 }
 
-/// Returns mean and standard error over replications.
+/// Returns mean and standard error of `run` over replications with different seeds.
 fn over_runs(seed: u64, run: impl Fn(u64) -> f64 + Sync) -> (f64, f64) {
     let values = replicate(seed, 20, 2, run);
     let n = values.len() as f64;

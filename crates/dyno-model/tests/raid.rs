@@ -27,7 +27,7 @@ fn array(simulation: &Simulation, members: u64) -> Rc<Raid5> {
     Raid5::new("array", &Raid5Parameters::default(), (0..members).map(member).collect())
 }
 
-/// Returns the time of one request on the idle array [ns], and the I/Os that each member then has served.
+/// Returns the time of one request on the idle array [ns], and the number of I/Os that each member served for it.
 fn alone(members: u64, request: Request) -> (u64, Vec<u64>) {
     let simulation = Simulation::new(1);
     let array = array(&simulation, members);
@@ -58,7 +58,7 @@ fn a_read_goes_to_the_members_that_have_it() {
     assert_eq!(alone(4, Request::read(0, 3 * PIECE)), (READ_NS, vec![1, 1, 1, 0]));
 }
 
-/// Every piece of data has a place of its own, and none is that of a parity.
+/// Each piece of data has a place that no other piece and no parity has.
 #[test]
 fn no_two_pieces_of_a_capacity_share_a_place() {
     for members in 3..7_u64 {
@@ -74,7 +74,7 @@ fn no_two_pieces_of_a_capacity_share_a_place() {
     }
 }
 
-/// `n` members that serve an I/O in `s` serve `n / (4 s)` random small writes a second, and reads at `n / s`.
+/// `n` members that take `s` seconds for an I/O serve `n / (4 s)` random small writes per second, and `n / s` reads.
 #[test]
 fn small_writes_run_at_a_quarter_of_the_members_pace() {
     let rate = |next: fn(&mut Stream, u64) -> Request, jobs: u64| {
@@ -93,7 +93,8 @@ fn small_writes_run_at_a_quarter_of_the_members_pace() {
     assert!(reads <= 2_501.0 && reads > 0.9 * 2_500.0, "{reads}");
 }
 
-/// Each write of a row computes the parity from what the one before it has left.
+/// Writes to the same row run one after the other, because each computes the parity from the result of the previous
+/// one.
 #[test]
 fn writes_of_one_row_take_turns() {
     let simulation = Simulation::new(3);

@@ -15,7 +15,8 @@ fn with_commit_bytes(bytes: u64) -> InstanceParameters {
     parameters
 }
 
-/// Runs commits at random times, each by its own session; returns commits per write and mean sync.
+/// Runs commits at random times, each in a session of its own; returns the commits per write, and the mean time of `log
+/// file sync` [ms].
 fn open_loop(seed: u64, per_second: f64, write_us: f64) -> (f64, f64) {
     let bench = Rc::new(Bench::on_memory(seed, with_commit_bytes(100), write_us, 1e12));
     let (sim, inside) = (bench.simulation.sim().clone(), Rc::clone(&bench));
@@ -34,7 +35,7 @@ fn open_loop(seed: u64, per_second: f64, write_us: f64) -> (f64, f64) {
     (counts.commits as f64 / counts.writes as f64, bench.mean_ms(Event::LogFileSync))
 }
 
-/// A batch is everything that waits. A write is followed by another one if a commit arrived meanwhile.
+/// A batch consists of all waiting commits. If a commit arrived during a write, another write follows.
 #[test]
 fn group_commit_of_an_open_stream() {
     for (per_second, batch, sync_ms) in
@@ -47,10 +48,10 @@ fn group_commit_of_an_open_stream() {
     }
 }
 
-/// Returns mean batch, commits per ms and mean sync [ms] of `n` sessions with exponential think time of mean
-/// `think_ms`, if a write of `b` commits takes `fixed + each * b` ms. The batch is a Markov chain: each other session
-/// returns within the write with probability 1 - exp(-w / Z); if none does, the next one arrives after Z / n and is
-/// alone.
+/// Returns the mean batch size, the commits per ms and the mean sync time [ms] of `n` sessions with exponential think
+/// time of mean `think_ms`, if a write of `b` commits takes `fixed + each * b` ms. The batch size is a Markov chain:
+/// each other session returns within the write with probability 1 - exp(-w / Z); if none does, the next session arrives
+/// after Z / n and is alone in its batch.
 pub fn chain(n: usize, think_ms: f64, fixed_ms: f64, each_ms: f64) -> (f64, f64, f64) {
     let write_ms = |b: usize| fixed_ms + each_ms * b as f64;
     let mut share = vec![1.0 / n as f64; n + 1];
@@ -92,7 +93,7 @@ fn the_chain_gives_the_known_values() {
     }
 }
 
-/// Sessions with think time; a write takes 0.4 ms, plus 20 us per block of one commit.
+/// Sessions have think time; a write takes 0.4 ms, plus 20 us for each commit, which fills one block.
 #[test]
 fn group_commit_of_a_closed_loop() {
     for (n, think_ms) in [(20, 1.0), (20, 5.0), (40, 0.2)] {
@@ -128,7 +129,7 @@ fn group_commit_of_a_closed_loop() {
     }
 }
 
-/// Sessions without think time are in every other write, so that two groups alternate.
+/// Each session without think time commits in every other write, so two groups of sessions alternate.
 #[test]
 fn without_thinking_two_groups_alternate() {
     for n in [4, 20, 32] {
@@ -153,7 +154,7 @@ fn without_thinking_two_groups_alternate() {
     }
 }
 
-/// A commit waits for the rest of the running flush and for its own, which never has much more than 1 MB.
+/// A commit waits for the rest of the running flush and for its own flush, which never has much more than 1 MB.
 #[test]
 fn the_time_of_a_commit_is_a_sawtooth_over_its_redo() {
     // Redo of so many MB of blocks: 50 MB/s made, 150 MB/s written, 1 MB = 2^20 bytes.
@@ -213,7 +214,8 @@ fn every_nanosecond_is_accounted_for() {
     }
 }
 
-/// N14: two members with lognormal times: the mean of the larger of two, by simulation of the pair.
+/// Claim N14: with two members whose times are lognormal, a write takes as long as the slower one; the expected mean is
+/// from a simulation of such pairs.
 #[test]
 fn the_slowest_member_decides() {
     let times = Times::Exponential { mean_us: 400.0 };

@@ -1,5 +1,5 @@
-//! Runs random settings of the built-in machines under random work, from a seed: what is not refused runs to its end
-//! with every invariant (asserted by the run itself), and the same seed gives the same run.
+//! Runs random settings of the built-in machines under random work, from a seed. A run that is not refused runs to its
+//! end with every invariant (asserted by the run itself), and the same seed gives the same run.
 //!
 //! `DYNO_SWARM=10000 cargo test --release -p dyno-model --test run_swarm` runs it for longer.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -12,7 +12,7 @@ use dyno_model::machine::{Machine, ParameterLine, built_in, built_in_names};
 use dyno_model::run::{Control, Run, RunError};
 use serde_json::{Map, Value, json};
 
-/// Parameters that make a machine large, or take long to fill a card; they are left unchanged.
+/// Parameters that make a machine large, or make it take long to fill a flash card; they are left unchanged.
 const LARGE: [&str; 7] =
     ["count", "capacity_mb", "dies", "disks", "modules", "simulated_mb", "over_provisioning_ratio"];
 
@@ -61,7 +61,7 @@ fn workload(dice: &mut Stream) -> Value {
     }
 }
 
-/// Returns a machine, up to four settings, and a workload.
+/// Returns the specification of a run: a machine, up to four settings, and a workload.
 fn spec(seed: u64) -> String {
     let mut dice = Streams::new(seed).named("swarm");
     let names: Vec<&str> = built_in_names().collect();

@@ -1,5 +1,5 @@
-//! Tests runs into evidence: equal seeds give equal runs, arms use the same random numbers, and no partial results
-//! remain.
+//! Tests that runs become evidence: equal seeds give equal runs, arms use the same random numbers, and no partial
+//! results remain.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -85,7 +85,7 @@ fn equal_seeds_give_equal_runs_to_the_byte_whatever_runs_beside_them() {
     assert_ne!(block(&race(8), 0, &two.0).hash, alone[0].hash);
 }
 
-/// Two equal arms are equal to the nanosecond; a factor changes only what it affects.
+/// Two equal arms have the same times to the nanosecond; a factor changes only what it affects.
 #[test]
 fn arms_meet_the_same_dice() {
     let folder = Folder::new("dice");

@@ -1,4 +1,4 @@
-//! Tests samplers: pinned to the bit, and correct in distribution.
+//! Tests the samplers of random numbers: their first draws are pinned bit by bit, and their distributions are correct.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use dyno_model::kernel::sample::{Times, normal_cdf, normal_quantile};
@@ -9,7 +9,7 @@ fn stream(name: &str) -> Stream {
     Streams::new(7).named(name)
 }
 
-/// Compares with the quantiles of Python's `statistics.NormalDist().inv_cdf`, which uses the same algorithm.
+/// Compares normal quantiles with those of Python's `statistics.NormalDist().inv_cdf`, which uses the same algorithm.
 #[test]
 fn normal_quantiles() {
     for (p, expected) in [

@@ -19,7 +19,7 @@ fn of(bench: &Bench, process: Process) -> Vec<Wait> {
     waits.iter().filter(|wait| wait.process == process).copied().collect()
 }
 
-/// Sessions that think and compute on one core are a machine repair model, whatever the time slice.
+/// Sessions that think and compute on one core behave like the machine repairman model, whatever the time slice.
 #[test]
 fn a_core_is_a_repairman() {
     for (policy, slice_ms) in [(Policy::RoundRobin, 0.3), (Policy::RoundRobin, 1_000.0), (Policy::Fair, 0.3)] {
@@ -97,7 +97,7 @@ fn who_had_less_takes_the_core_of_who_had_more() {
     assert!((1..=3_000_000).contains(&later_ns), "{later_ns}");
 }
 
-/// N13: unchanged storage, too few cores.
+/// Claim N13: the storage is unchanged, but there are too few cores.
 #[test]
 fn a_starved_log_writer_shows_as_sync_far_above_parallel_write() {
     let ratio = |cores, policy, lgwr_first| {
@@ -131,7 +131,8 @@ fn a_starved_log_writer_shows_as_sync_far_above_parallel_write() {
     assert!(ratio(2, Policy::Fair, false) > 4.0);
 }
 
-/// With log files of 1 MB and slow block writes, switches wait for the checkpoint.
+/// Returns an instance after a load with log files of this size and with block writes that take this time; small files
+/// and slow block writes make log switches wait for the checkpoint.
 fn switching(file_mb: u64, write_us: f64) -> Bench {
     let mut parameters = bare();
     (parameters.redo.file_mb, parameters.redo.groups) = (file_mb, 2);
@@ -175,7 +176,7 @@ fn a_log_file_that_is_still_needed_stops_everybody() {
     assert!(position <= bench.instance.redo().written_bytes() || position == u64::MAX);
 }
 
-/// A private strand keeps redo until the commit; one that is too small is abandoned at once.
+/// A private strand keeps redo until the commit; a strand that is too small is abandoned at once.
 #[test]
 fn private_strands_are_copied_at_commit() {
     let mut parameters = bare();
@@ -200,7 +201,7 @@ fn private_strands_are_copied_at_commit() {
     assert_eq!(told, [(61_000, 61_000), (70_000, 70_000)]);
 }
 
-/// With more sessions than the latch can serve, some sleep for it. One more strand halves the queue.
+/// If there are more sessions than the latch can serve, some sleep until it is free. A second strand halves the queue.
 #[test]
 fn the_allocation_latch_is_one_at_a_time() {
     let slept = |strands| {
@@ -227,7 +228,7 @@ fn the_allocation_latch_is_one_at_a_time() {
     assert!(two_ns < one_ns * 3 / 5 && two < one && two > 0.0);
 }
 
-/// 100 MB: runs are written once, and each pass except the last reads and writes everything again.
+/// A sort of 100 MB writes its sorted runs once, and each pass except the last reads and writes everything again.
 #[test]
 fn a_sort_makes_the_passes_that_it_must() {
     // Areas of 1 MB: 100 runs, 15 or 3 of them merged at once.
@@ -249,7 +250,7 @@ fn a_sort_makes_the_passes_that_it_must() {
     }
 }
 
-/// Two concurrent reads take half the time of consecutive ones.
+/// Two concurrent reads take half the time of two consecutive reads.
 #[test]
 fn a_scan_reads_ahead() {
     let elapsed = |ahead| {
@@ -290,7 +291,8 @@ fn a_warm_up_ends_for_all_at_one_moment() {
     assert!(commits.map(|call| call.redo_bytes).all(|bytes| bytes == 512));
 }
 
-/// With one seed, the sessions of two arms think, change and look up the same, however slow the log is.
+/// With the same seed, the sessions of two arms have the same think times, changes and look-ups, however slow the log
+/// is.
 #[test]
 fn arms_on_one_seed_meet_the_same_work() {
     let run = |log_us| {

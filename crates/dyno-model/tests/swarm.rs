@@ -23,7 +23,7 @@ use dyno_model::device::{Device, Request, start, start_discard};
 use dyno_model::kernel::{Simulation, Stream};
 use dyno_model::workload::{CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload};
 
-/// Conditions that must hold at the end, besides those of the stations.
+/// Condition that must hold at the end of a run, besides those of the stations.
 type Check = Box<dyn Fn() -> bool>;
 
 struct Bench<'a> {
@@ -89,7 +89,7 @@ impl Bench<'_> {
         Volume::new(self.simulation, name, parameters)
     }
 
-    /// Returns a group of a rack for any purpose; a rack cannot be above other devices.
+    /// Returns a group of a rack for any purpose; a rack cannot be stacked on other devices.
     fn rack(&mut self) -> Rc<dyn Device> {
         let parameters = crate::cell_common::random_rack(&mut self.dice);
         let rack = Rack::new(self.simulation, &parameters).unwrap();
@@ -197,7 +197,8 @@ fn run(seed: u64) -> (u64, u64) {
     (simulation.hash(), simulation.now_ns())
 }
 
-/// A sink that asserts properties of every wait: no process waits twice at a time, and nothing ends in the future.
+/// A sink that asserts properties of every wait: no process has two waits at the same time, and no wait ends in the
+/// future.
 struct Watch {
     sim: dyno_model::kernel::Sim,
     ended: std::cell::RefCell<std::collections::BTreeMap<Process, u64>>,
@@ -325,7 +326,7 @@ fn run_instance(seed: u64) -> (u64, u64) {
     (simulation.hash(), watch.seen.get())
 }
 
-/// Default number of runs.
+/// Returns the number of runs: `DYNO_SWARM`, or `default` if it is not set.
 fn count(default: u64) -> u64 {
     std::env::var("DYNO_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -9,7 +9,7 @@ use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
 
-/// Returns a volume with 100 I/Os per second, ten of them at once, without further times.
+/// Returns a volume with 100 I/Os per second, of which ten may come at once, and whose requests take no other time.
 fn plain() -> VolumeParameters {
     let at_once = Times::Constant { us: 0.0 };
     VolumeParameters {

@@ -1,8 +1,8 @@
 //! Files as one stream of COPY's binary form, encoded ahead of the sender.
 //!
-//! A thread reads and encodes while the previous piece is being sent, across file boundaries, too: a server that had
-//! to wait for the next file to be opened lost a tenth of its time. The amount of waiting data is limited; of rows
-//! wider than the limit, only one waits.
+//! A thread reads and encodes while the previous piece is being sent, also across file boundaries: a server that had to
+//! wait until the next file was open lost a tenth of its time. The amount of waiting data is limited; at most one row
+//! that is larger than the limit waits.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +29,7 @@ struct State {
     /// Rows of the current file.
     rows: u64,
     ended: Option<Result<(), MoveError>>,
-    /// True if the receiver is gone.
+    /// True if the receiver no longer exists.
     left: bool,
 }
 
@@ -44,7 +44,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room; returns false if the receiver is gone.
+    /// Waits until there is room; returns false if the receiver no longer exists.
     fn has_room(&self) -> bool {
         let state = self.lock();
         let is_full = |state: &mut State| state.bytes >= WAITING_BYTES && !state.left;
@@ -128,7 +128,7 @@ fn encode(shared: &Shared, files: &[PathBuf], bytes_max: usize) -> Result<(), Mo
     Ok(())
 }
 
-/// Encodes a file; returns false if the receiver is gone.
+/// Encodes a file; returns false if the receiver no longer exists.
 fn encode_file(shared: &Shared, path: &Path, bytes_max: usize) -> Result<bool, MoveError> {
     let mut encoder = Encoder::open(path, None, bytes_max, Place::default(), Form::Rows)?;
     loop {

@@ -30,7 +30,7 @@ impl TemporaryFile {
         Ok((Self { path: aside, place: place.into(), published: false }, file))
     }
 
-    /// Returns the temporary path.
+    /// Returns the path of the temporary file.
     pub fn path(&self) -> &Path {
         &self.path
     }

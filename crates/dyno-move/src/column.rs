@@ -41,7 +41,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Returns empty columns; a batch is full with `bytes_max` bytes, or a fixed number of rows.
+    /// Returns empty columns; a batch is full when it has `bytes_max` bytes or `BATCH_ROWS` rows.
     pub fn new(table: &TableSpec, bytes_max: usize) -> Self {
         Self {
             schema: schema(table),

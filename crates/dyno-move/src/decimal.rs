@@ -9,13 +9,13 @@ pub enum NotDecimal {
     Infinite,
     /// It has more digits than the column.
     Digits,
-    /// The bytes are not a numeric.
+    /// The bytes are not a valid numeric.
     Torn,
 }
 
 /// Decodes the binary form into units of 10^-`scale`.
 ///
-/// The form is: number of digits, weight of the first digit, sign, display scale, digits to the base of 10,000.
+/// The form is: number of digits, weight of the first digit, sign, display scale, digits in base 10,000.
 ///
 /// # Errors
 /// The value is not a finite number, or has more digits than fit.

@@ -8,13 +8,13 @@ use crate::field::{Field, Values, without_nul};
 use crate::rows::SIGNATURE;
 use crate::spec::Refused;
 
-/// Appends the head of a stream.
+/// Appends the header of a COPY stream.
 pub fn head(out: &mut Vec<u8>) {
     out.extend_from_slice(SIGNATURE);
     out.extend_from_slice(&[0; 8]);
 }
 
-/// Appends the end of a stream.
+/// Appends the end marker of a COPY stream.
 pub fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(&(-1_i16).to_be_bytes());
 }
@@ -79,7 +79,7 @@ impl Place {
 /// Position up to which a batch has been written.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct At {
-    /// Next row.
+    /// Index of the next row to write.
     pub row: usize,
     /// Within a partly written row: the column, and the number of bytes of its value already written.
     inside: Option<(usize, usize)>,
@@ -135,7 +135,7 @@ pub fn rows(
     Ok(())
 }
 
-/// Checks that all values of a row can be written.
+/// Checks that all values of a row can be written; the error is the index of a column and the reason.
 fn check(fields: &[Field<'_>], row: usize) -> Result<(), (usize, &'static str)> {
     let mut aside = Vec::new();
     for (place, field) in fields.iter().enumerate().filter(|(_, field)| !field.is_null(row)) {

@@ -27,9 +27,9 @@ pub(crate) struct Encoder {
 /// Output form of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// COPY's binary form with head and end.
+    /// COPY's binary form with header and end marker.
     Copy,
-    /// Rows in COPY's binary form, without head and end.
+    /// Rows in COPY's binary form, without header and end marker.
     Rows,
     /// Lines for `LOAD DATA`.
     Lines,
@@ -38,7 +38,7 @@ pub(crate) enum Form {
 impl Encoder {
     /// Opens a file; batches have at most `bytes_max` bytes.
     ///
-    /// `place` determines what each row contains of its position.
+    /// `place` determines which parts of its position each row contains.
     ///
     /// # Errors
     /// The file cannot be read.

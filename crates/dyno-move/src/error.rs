@@ -1,4 +1,4 @@
-//! Errors of moving, in kinds that need different reactions.
+//! Errors of moves, as kinds to which callers react differently.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,12 +56,12 @@ pub enum MoveError {
     Refused {
         /// Name of the column.
         column: String,
-        /// Reason.
+        /// Reason why the server cannot accept the value.
         reason: &'static str,
         /// Row, counted from 1.
         row: u64,
     },
-    /// The server changed values when it stored them; with its warnings.
+    /// The server changed values when it stored them; contains its warnings.
     #[error("the server changes values: {0}")]
     Bent(String),
     /// The reader of the output has closed it.
@@ -113,13 +113,13 @@ impl MoveError {
 pub struct Failure {
     /// `server`, `connection`, `unrepresentable`, `stream`, `refused`, `closed`, `file` or `stopped`.
     pub kind: &'static str,
-    /// Message.
+    /// Text of the error.
     pub message: String,
     /// SQLSTATE, if a server sent one.
     pub code: Option<String>,
     /// Name of the column, if the error concerns one.
     pub column: Option<String>,
-    /// Number of the chunk; `None` before the first one.
+    /// Number of the chunk; `None` before the first chunk.
     pub chunk: Option<u32>,
     /// Index of the chunk's table.
     pub table: Option<usize>,

@@ -12,14 +12,15 @@ use arrow_schema::{DataType, TimeUnit};
 use crate::column::{EPOCH_DAYS, EPOCH_US};
 use crate::decimal::numeric;
 
-/// Size from which a value is sent in pieces [bytes], so that it is not copied completely beside its batch.
+/// Size from which a value is sent in pieces [bytes], so that memory does not hold a complete copy of it in addition to
+/// its batch.
 pub(crate) const LONG_BYTES: usize = 1 << 20;
 
-/// Days since 2000-01-01 that PostgreSQL can hold: `IS_VALID_DATE` of its datatype/timestamp.h.
+/// Days since 2000-01-01 that PostgreSQL can represent: `IS_VALID_DATE` in its datatype/timestamp.h.
 const DAYS: std::ops::Range<i32> = -2_451_545..2_145_031_949;
-/// Microseconds since 2000-01-01 that PostgreSQL can hold: `IS_VALID_TIMESTAMP` of the same file.
+/// Microseconds since 2000-01-01 that PostgreSQL can represent: `IS_VALID_TIMESTAMP` in the same file.
 const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
-/// Times that PostgreSQL can hold [us]; 24:00:00 is one of them.
+/// Times of day that PostgreSQL can represent [us]; 24:00:00 is one of them.
 const TIMES: std::ops::RangeInclusive<i64> = 0..=86_400_000_000;
 
 /// Returns true if a value of a batch must be sent in pieces.
@@ -40,7 +41,7 @@ fn is_long_view(view: u128) -> bool {
 
 /// Column of a batch.
 ///
-/// Its type is determined once for all rows of a piece, because doing so per value was a third of the work.
+/// Its type is determined once for all rows of a piece, because doing so for each value took a third of the time.
 pub(crate) struct Field<'a> {
     nulls: Option<&'a NullBuffer>,
     pub(crate) values: Values<'a>,
@@ -97,7 +98,7 @@ impl<'a> Field<'a> {
         self.nulls.is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Returns a value that must be sent in pieces; `None` for any other.
+    /// Returns the value of a row if it must be sent in pieces, else `None`.
     pub(crate) fn long(&self, row: usize) -> Option<&'a [u8]> {
         if self.is_null(row) {
             return None;

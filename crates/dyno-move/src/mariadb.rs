@@ -12,7 +12,7 @@ use crate::spec::{ColumnSpec, Kind, TableSpec};
 
 const DAY_US: i64 = 86_400_000_000;
 
-/// Appends a row; an additional column after the table's is text, and names the row's folder.
+/// Appends a row; if it has one column more than the table, that column is text and names the row's folder.
 ///
 /// # Errors
 /// A value has no such form or is not of its column's type, or the connection's bytes are invalid.
@@ -93,7 +93,7 @@ fn cannot(spec: &ColumnSpec, what: &'static str) -> MoveError {
     MoveError::Unrepresentable { column: spec.name.clone(), what, holder: format!("{:?}", spec.kind).to_lowercase() }
 }
 
-/// Returns the days since 1970-01-01.
+/// Returns a date as days since 1970-01-01.
 #[inline]
 fn day(spec: &ColumnSpec, point: Point) -> Result<i32, MoveError> {
     let (year, month, day) = (i32::from(point.year), i32::from(point.month), i32::from(point.day));

@@ -1,8 +1,7 @@
-//! Reading of files (Parquet and both forms of Arrow IPC), with the same hash of rows as when they were written.
+//! Reading of files (Parquet and both forms of Arrow IPC); the hash of the rows is the same as when they were written.
 //!
-//! A file may come from anybody. Texts of Parquet are read as views into its pages, so a value that is once in a
-//! dictionary and is referred to by a million rows is in memory once. A panic of a reader on damaged data becomes an
-//! error.
+//! A file may come from anybody, so a panic of a reader on damaged data becomes an error. Texts in Parquet are read as
+//! views into its pages, so a dictionary value to which a million rows refer is in memory only once.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -87,7 +86,7 @@ impl Iterator for Batches {
     }
 }
 
-/// Returns rows and compressed bytes of each row group; empty for a file without row groups.
+/// Returns the number of rows and the compressed bytes of each row group; empty for a file without row groups.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -104,7 +103,7 @@ pub fn groups(path: &Path) -> Result<Vec<(u64, u64)>, MoveError> {
 /// Opens a file to iterate over its batches.
 ///
 /// Batches of Parquet have at most `bytes_max` bytes, as far as the metadata shows how wide rows are. `groups`
-/// restricts the file to these row groups, the last one excluded.
+/// restricts the file to row groups from the first number up to, but not including, the second.
 ///
 /// # Errors
 /// The file cannot be read, or does not have these row groups.
@@ -124,7 +123,7 @@ enum Form {
     Stream,
 }
 
-/// Returns the form of a file, from its first bytes, and the open file.
+/// Returns the form of a file, which its first bytes show, and the open file.
 fn form(path: &Path) -> Result<(Form, File), MoveError> {
     let mut file = File::open(path).map_err(|e| MoveError::io(path, &e))?;
     let mut magic = Vec::with_capacity(6);
@@ -188,7 +187,7 @@ fn load(path: &Path, file: &File) -> Result<ArrowReaderMetadata, MoveError> {
     ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| MoveError::parquet(path, &e))
 }
 
-/// Returns the schema with views in place of texts and bytes.
+/// Returns the schema with view types in place of text and bytes types.
 fn viewed(schema: &SchemaRef) -> SchemaRef {
     let view = |field: &FieldRef| match field.data_type() {
         DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),

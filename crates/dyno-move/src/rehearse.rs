@@ -34,7 +34,8 @@ const BATCH_BYTES: usize = 4 << 10;
 /// Size of a message to a server [bytes].
 const SEND_BYTES: usize = 4 << 10;
 
-/// Returns a table with one column for each bit that is set, of the kind with that number.
+/// Returns a table with one column for each bit that is set in `bits`; the number of the bit determines the kind of the
+/// column.
 pub fn table(bits: u16) -> TableSpec {
     let chosen = KINDS.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
     let column = |(place, &kind): (usize, &Kind)| {

@@ -128,7 +128,7 @@ impl Rows {
     }
 }
 
-/// Parser of COPY's text form: a row is a line, for line ends within values are escaped.
+/// Parser of COPY's text form: each line is a row, because line ends within values are escaped.
 #[derive(Debug, Default)]
 struct Lines {
     /// Bytes of a line whose end has not arrived.

@@ -7,7 +7,7 @@ use crate::error::MoveError;
 
 /// First bytes of COPY's binary form.
 pub const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
-/// Length of the head: signature, flags, length of an extension.
+/// Length of the header [bytes]: signature, flags, length of an extension.
 const HEAD_BYTES: usize = 19;
 
 /// Longest row that PostgreSQL sends, which is the limit of one message [bytes].
@@ -139,7 +139,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Returns the length of the head, or `None` if it is incomplete.
+/// Returns the length of the header, or `None` if it is incomplete.
 fn head(bytes: &[u8]) -> Result<Option<usize>, MoveError> {
     let here = bytes.len().min(SIGNATURE.len());
     if bytes[..here] != SIGNATURE[..here] {

@@ -40,7 +40,7 @@ impl Session {
         matches!(self, Self::Mariadb(_))
     }
 
-    /// Returns the number of the session at the server.
+    /// Returns the server's number for this session.
     pub fn process(&self) -> u32 {
         match self {
             Self::Postgres(session) => session.process(),
@@ -70,7 +70,7 @@ impl Session {
 
     /// Runs a query on this table and calls `each` with pieces of COPY's binary form; returns the server's row count.
     ///
-    /// An empty piece means that the space of a long piece before it was released.
+    /// An empty piece means that the memory of the long piece before it was released.
     ///
     /// # Errors
     /// The server refuses the query, the connection is lost, or `each` fails.
@@ -105,7 +105,8 @@ impl Session {
         Ok(counted)
     }
 
-    /// Returns one line of text: by COPY from PostgreSQL, the first value of the first row from MariaDB.
+    /// Runs a statement and returns one line of text: from PostgreSQL the line that COPY sends, from MariaDB the first
+    /// value of the first row.
     ///
     /// # Errors
     /// The server refuses the statement, or the connection is lost.

@@ -34,7 +34,7 @@ pub struct Single {
 }
 
 impl Single {
-    /// Opens the file and writes its head.
+    /// Opens the file and writes its header.
     ///
     /// # Errors
     /// The file cannot be created or written.

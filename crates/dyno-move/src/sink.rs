@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 use crate::aside::TemporaryFile;
 use crate::error::MoveError;
 
-/// Number of rows after which a row group is closed in any case.
+/// Number of rows after which a row group is always closed.
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Memory that the writer needs per column, regardless of its contents [bytes].
@@ -24,7 +24,8 @@ const GROUP_ROWS: usize = 1 << 20;
 /// It is used by zstd's contexts and the dictionary's table. 1,600 columns took 300 MB.
 const COLUMN_BYTES: usize = 256 << 10;
 
-/// Size of a long value [bytes]: a column with one in the first rows gets no dictionary, minimum or maximum.
+/// Size of a long value [bytes]: a column that has such a value in the first rows gets no dictionary, minimum or
+/// maximum.
 ///
 /// The writer would keep a copy of the value for each of these.
 const LONG_VALUE_BYTES: usize = 1 << 20;
@@ -99,7 +100,7 @@ impl Sink {
     }
 }
 
-/// Returns how columns are written; `first` are the first rows of the file.
+/// Returns the settings of the Parquet writer for each column; `first` are the first rows of the file.
 fn properties(
     schema: &SchemaRef,
     zstd_level: i32,

@@ -20,7 +20,7 @@ pub struct JobSpec {
     pub tables: Vec<TableSpec>,
     /// Chunks, in the order in which they are processed.
     pub chunks: Vec<ChunkSpec>,
-    /// Number of sessions.
+    /// Number of workers, each with a session.
     pub workers: usize,
     /// Memory of all workers together [bytes].
     pub memory_bytes: u64,
@@ -170,19 +170,19 @@ pub struct ChunkSpec {
     /// True if the file is loaded into the table: `sql` is then `COPY … FROM STDIN (FORMAT binary)`.
     #[serde(default)]
     pub load: bool,
-    /// Row groups of the file to load, the last one excluded; `None` for all.
+    /// Row groups of the file to load: from the first number up to, but not including, the second; `None` for all.
     #[serde(default)]
     pub groups: Option<(usize, usize)>,
     /// Number of rows in the file before these row groups.
     #[serde(default)]
     pub rows_before: u64,
-    /// Number of the loaded file: it and the row's number precede each row, as integer and bigint.
+    /// Number of the loaded file, if each row is to begin with it (integer) and with the row's number (bigint).
     #[serde(default)]
     pub place: Option<i32>,
-    /// Statement of the target that accepts the forwarded rows: `COPY … FROM STDIN (FORMAT binary)`.
+    /// Statement, run at the target, that accepts the forwarded rows: `COPY … FROM STDIN (FORMAT binary)`.
     #[serde(default)]
     pub into: Option<String>,
-    /// Statements of the target that form one transaction with `into`.
+    /// Statements, run at the target, that form one transaction with `into`.
     #[serde(default)]
     pub around: Option<AroundSpec>,
     /// Column by whose values the rows are divided into folders; `sql` returns its text after all other columns.
@@ -196,7 +196,8 @@ pub struct ChunkSpec {
     pub lines: bool,
 }
 
-/// Statements of the target before and after the forwarded rows of a chunk; together they form one transaction.
+/// Statements that are run at the target before and after the forwarded rows of a chunk; together with them they form
+/// one transaction.
 ///
 /// The target then knows which chunks it has, however the job ends.
 #[derive(Debug, Clone, Deserialize)]
@@ -225,7 +226,7 @@ pub struct ChunkDone {
     pub number: u32,
     /// Number of rows, as decoded and as counted by the server.
     pub rows: u64,
-    /// Bytes of COPY.
+    /// Number of bytes in COPY's form.
     pub copy_bytes: u64,
     /// Size of the file [bytes].
     pub file_bytes: u64,
@@ -237,7 +238,7 @@ pub struct ChunkDone {
     pub ended_ns: u64,
     /// Number of the worker.
     pub worker: usize,
-    /// Process of its session at the server.
+    /// Process id of its session at the server.
     pub process: u32,
     /// Costs of its session so far, as the server reports them.
     pub cost: Option<String>,
@@ -267,6 +268,6 @@ pub struct Refused {
     pub row: u64,
     /// Name of the column.
     pub column: String,
-    /// Reason.
+    /// Reason why the server could not accept it.
     pub reason: &'static str,
 }

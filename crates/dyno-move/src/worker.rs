@@ -32,10 +32,10 @@ pub struct Shared {
     /// Number of workers that have not ended.
     pub live: AtomicUsize,
     pub next: AtomicUsize,
-    /// Number of workers that are in their snapshots, or have failed before.
+    /// Number of workers that have taken their snapshots, or have failed before that.
     pub begun: AtomicUsize,
     pub stop: Arc<AtomicBool>,
-    /// Bytes of COPY, received or sent.
+    /// Number of bytes in COPY's form, received or sent.
     pub bytes: AtomicU64,
     /// Rows of finished chunks, and of files being loaded.
     pub rows: AtomicU64,
@@ -43,7 +43,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Returns the memory of one worker for batches, and for a row group [bytes].
+    /// Returns one worker's memory for batches, and its memory for a row group [bytes].
     pub(crate) fn shares(&self) -> (usize, usize) {
         let each = (self.spec.memory_bytes / self.spec.workers.max(1) as u64) as usize;
         ((each / 16).clamp(64 << 10, 8 << 20), (each / 3).max(256 << 10))
@@ -90,7 +90,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Returns an empty result.
+    /// Returns an empty result of a chunk that began at `started`.
     pub fn of(started: Instant) -> Self {
         Self {
             started,
@@ -277,10 +277,10 @@ impl<'a> Worker<'a> {
 struct ChunkSink<'a> {
     sink: Option<Sink>,
     single: Option<&'a Single>,
-    /// Target server that accepts lines.
+    /// Session at the target server, if the target accepts lines.
     target: Option<&'a mut Session>,
     tally: Tally,
-    /// Position of its rows in the chunk, for a server that accepts lines.
+    /// Position of the rows in the chunk, for a server that accepts lines.
     place: Place,
 }
 

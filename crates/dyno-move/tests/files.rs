@@ -38,7 +38,7 @@ fn table() -> TableSpec {
     serde_json::from_str(&text).expect("a table")
 }
 
-/// Returns bytes that are valid for each kind, derived from the same few bits.
+/// Returns the bytes of a valid value of this kind, derived from `seed`.
 fn value(kind: &str, seed: u8) -> Vec<u8> {
     match kind {
         "bool" => vec![seed & 1],

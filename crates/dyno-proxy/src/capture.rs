@@ -29,12 +29,12 @@ pub const WIRE: [Column; 6] = [
     Column::new("body", Kind::Text),
 ];
 
-/// Number of rows that are kept before they are written.
+/// Number of rows that are kept in memory before they are written.
 const KEPT: usize = 1 << 14;
-/// Number of body bytes that are kept before they are written.
+/// Number of body bytes that are kept in memory before they are written.
 const KEPT_BYTES: usize = 1 << 23;
 
-/// Bytes of calls, not yet written.
+/// Numbers of bytes that calls sent and received, not yet written.
 #[derive(Default)]
 pub struct CallBytes {
     sessions: Vec<u32>,

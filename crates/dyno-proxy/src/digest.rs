@@ -1,7 +1,7 @@
 //! Digest of a capture: its distinct statements with calls, time, failures and sample parameters.
 //!
-//! Statements are the same if their texts without literals, the group of their session (user and database) and the
-//! settings that the session had changed are the same. The capture is read once, message by message; what is kept
+//! Two statements are the same if these are equal: their texts without literals, the group of their session (user and
+//! database), and the settings that the session had changed. The capture is read once, message by message; memory use
 //! grows with the number of distinct statements, not with the number of executions.
 
 use std::collections::{HashMap, HashSet};
@@ -46,7 +46,7 @@ pub struct Sample {
 pub struct Digest {
     /// Text without literals.
     pub text: String,
-    /// Group of its sessions.
+    /// Group of the sessions that executed it.
     pub group: u32,
     /// Earlier statements that changed the session's settings.
     pub settings: Vec<String>,
@@ -71,7 +71,7 @@ struct Prepared {
     text: Vec<u8>,
     types: Vec<u32>,
     is_whole: bool,
-    /// Number of its portals so far.
+    /// Number of its executions by name so far.
     executed: u64,
 }
 
@@ -109,8 +109,8 @@ struct Execution {
 
 /// Reads a captured run and returns its distinct statements, the one with the most time first.
 ///
-/// `groups` maps sessions to groups that are kept apart; `samples` is the number of executions that are returned of
-/// each statement, chosen by the quantiles of their elapsed time.
+/// `groups` maps sessions to groups; statements of different groups are different. `samples` is the number of
+/// executions to return for each statement; they are chosen at quantiles of their elapsed time.
 ///
 /// # Errors
 /// There are no messages, or the evidence cannot be read.
@@ -139,7 +139,7 @@ pub fn digest<S: BuildHasher>(
 struct Found {
     digests: Vec<Digest>,
     places: HashMap<(u32, Vec<String>, String), usize>,
-    /// Texts without literals by text, so that a statement with parameters is normalised once.
+    /// Texts without literals, keyed by the original text, so that a statement with parameters is normalised only once.
     normals: HashMap<Vec<u8>, String>,
     /// State of the generator that draws the executions to keep; the same capture gives the same samples.
     drawn: u64,
@@ -340,7 +340,7 @@ fn count(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::from(u16::from_be_bytes(*head)), rest))
 }
 
-/// Returns the values of a bind message after its names, and which of them are binary; `None` if they are cut off.
+/// Parses a Bind message after its names: returns the values, and which of them are binary; `None` if they are cut off.
 fn values(bytes: &[u8]) -> Option<(Vec<Value>, Vec<bool>)> {
     let (number, mut rest) = count(bytes)?;
     let mut formats = Vec::with_capacity(number.min(rest.len() / 2));

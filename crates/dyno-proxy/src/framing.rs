@@ -36,11 +36,11 @@ impl Message<'_> {
 pub struct Rubbish {
     /// Type byte.
     pub tag: u8,
-    /// Length that follows it.
+    /// Length that follows the type byte, as received.
     pub length: u32,
 }
 
-/// Length of a message's head: type byte and length.
+/// Length of a message's header [bytes]: type byte and length.
 const HEAD: usize = 5;
 /// Length from which a message is not accepted: the server accepts none of 1 GiB.
 const LONGEST: u32 = 1 << 30;

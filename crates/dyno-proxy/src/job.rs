@@ -49,7 +49,7 @@ impl Place {
 
     /// Connects once and disconnects, so that a wrong address is reported at the start.
     ///
-    /// The address that answered becomes the first one.
+    /// The address that answered is tried first from then on.
     fn knock(&mut self) -> io::Result<()> {
         match self {
             Self::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),

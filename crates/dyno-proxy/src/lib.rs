@@ -38,7 +38,7 @@ mod tls;
 pub use error::ProxyError;
 pub use request::Request;
 
-/// Returns the clock of all evidence: monotonic [ns].
+/// Returns the time by the clock of all evidence, which is monotonic [ns].
 pub fn now_ns() -> u64 {
     nanoseconds(rustix::time::ClockId::Monotonic)
 }

@@ -25,14 +25,14 @@ pub enum Opening {
     Startup {
         /// Length of the packet [bytes].
         length: usize,
-        /// User.
+        /// Name of the user.
         user: String,
         /// Database; by default it has the user's name.
         database: String,
         /// Application name.
         application: String,
     },
-    /// Not of this protocol, with the reason.
+    /// Bytes that are not of this protocol, with the reason.
     Rubbish(String),
 }
 

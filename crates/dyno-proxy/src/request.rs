@@ -16,7 +16,7 @@ pub struct Request {
     pub port: u16,
     /// Folder for the trace.
     pub out: PathBuf,
-    /// Length after which the proxy stops [ns].
+    /// Time after which the proxy stops [ns].
     #[serde(default)]
     pub for_ns: Option<u64>,
     /// How long the loop polls for the next message without sleeping [ns]; `None` to poll as long as it pays.

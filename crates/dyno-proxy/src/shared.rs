@@ -40,15 +40,15 @@ pub fn name_events(store: &mut Store) {
 
 /// State that all sessions share.
 pub struct Shared {
-    /// Store for rows.
+    /// Store to which the rows of the trace are written.
     pub store: Store,
-    /// Store for messages, if values are kept.
+    /// Store to which the messages are written, if values are kept.
     pub capture: Option<Capture>,
     /// Number of the next call.
     pub next_call: u64,
     /// Number of the next wait.
     pub next_wait: u64,
-    /// Bytes of calls, if they are known.
+    /// Bytes sent and received by calls, if they are known.
     pub bytes: Option<CallBytes>,
     /// Server version, as reported to the first session.
     pub version: String,

@@ -7,7 +7,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustls::Connection;
 
-/// Socket of either family.
+/// TCP socket or Unix socket.
 pub(crate) enum Net {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -66,7 +66,7 @@ impl Write for Net {
 pub(crate) struct Side {
     net: Net,
     tls: Option<Box<Connection>>,
-    /// Unsent bytes; those before `sent` have been sent.
+    /// Bytes to send; those before `sent` have been sent.
     out: Vec<u8>,
     sent: usize,
     token: Token,
@@ -194,7 +194,7 @@ impl Side {
         self.sent < self.out.len() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Watches for room to write exactly while bytes are waiting for it.
+    /// Watches whether the socket is writable, only while it is connecting or bytes are waiting to be sent.
     pub(crate) fn watch(&mut self, registry: &Registry) -> io::Result<()> {
         let wants = self.is_full() || self.is_connecting;
         if wants == self.waits_for_room {

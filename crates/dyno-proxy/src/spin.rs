@@ -16,7 +16,7 @@ const TRIES: u32 = 64;
 const LOOK_NS: u64 = 10_000_000;
 /// Inverse of the tolerated share of time spent waiting for a processor.
 const CROWDED: u64 = 20;
-/// Time without polling after it did not pay [ns].
+/// Pause of polling after it did not pay [ns].
 const REST_NS: u64 = 1_000_000_000;
 
 /// Polling state of one loop.
@@ -34,7 +34,7 @@ struct Choice {
     looked_ns: u64,
     /// True if the thread slept since the last check.
     ///
-    /// Waking up is also a wait for a processor, one that others do not cause.
+    /// Waking up also counts as a wait for a processor, but no other thread causes that wait.
     slept: bool,
     tries: u32,
     hits: u32,

@@ -60,7 +60,7 @@ pub(crate) fn state_of(mut fields: &[u8]) -> [u8; 5] {
 /// SQLSTATE of a failure whose SQLSTATE a capture does not have.
 pub(crate) const NO_STATE: [u8; 5] = *b"?????";
 
-/// Returns true if a failure is that of the capture, or if the capture does not have its SQLSTATE.
+/// Returns true if a failure is the same as in the capture, or if the capture does not have its SQLSTATE.
 pub(crate) fn is_same_failure(then: &[u8], now: &[u8]) -> bool {
     then == now || then == NO_STATE
 }

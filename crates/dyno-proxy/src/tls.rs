@@ -1,4 +1,4 @@
-//! TLS of both sides: with clients by the proxy's certificate, with the server as libpq's `sslmode` defines it.
+//! TLS on both sides: with clients using the proxy's certificate, with the server as libpq's `sslmode` defines it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ impl Session {
         }
     }
 
-    /// Receives all messages by one read.
+    /// Passes these messages of the server to the follower, as if one read had brought them.
     fn server(&mut self, at_us: u64, messages: &[(u8, &[u8])]) {
         for (tag, body) in messages {
             let message = Message { tag: *tag, length: body.len(), body };

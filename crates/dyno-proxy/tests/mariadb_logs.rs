@@ -1,5 +1,5 @@
-//! Properties of the readers of `MariaDB`'s logs: what a server writes comes back, a cut takes nothing but the end, and
-//! no bytes make a reader panic.
+//! Tests properties of the readers of `MariaDB`'s logs: what a server writes is read back, a truncated log loses only
+//! its end, and no bytes make a reader panic.
 
 #![allow(clippy::format_push_string)] // short texts, once a test
 

@@ -104,7 +104,7 @@ fn bind(format: u16, value: &[u8]) -> Vec<u8> {
     [b"\0s\0".as_slice(), &1u16.to_be_bytes(), &format.to_be_bytes(), &row(value), &[0, 0]].concat()
 }
 
-/// A key space of integers, mapped in parameter 1 and in the literals 0 and 1.
+/// Returns positions of integer keys of one key space: parameter 1, and literals 0 and 1.
 fn places() -> Places {
     Places { parameters: vec![(1, 0, false)], literals: vec![(0, 0, false), (1, 0, false)], ..Places::default() }
 }

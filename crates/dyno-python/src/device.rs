@@ -23,7 +23,7 @@ pub(crate) fn device_texts() -> Vec<(&'static str, &'static str)> {
     built_in().collect()
 }
 
-/// Return the times of reads (`True`) or writes of `bytes` on the idle device, in virtual time [ns].
+/// Return the time of a read (if `reads` is True) or a write of `bytes` on the idle device, in virtual time [ns].
 ///
 /// Raises:
 ///     ModelError: The description or a setting is invalid.
@@ -40,9 +40,10 @@ pub(crate) fn device_alone_ns(
     py.detach(|| model.alone_ns(request)).map_err(|error| failed(py, &error))
 }
 
-/// Return the time of each recorded request on the device in virtual time, as little-endian u64 [ns].
+/// Return the time that the device takes for each recorded request in virtual time, as little-endian u64 [ns].
 ///
-/// `arrived_ns` (not falling), `offsets` and `sizes` are little-endian u64, `reads` one byte each, all of one length.
+/// The columns are `arrived_ns` (in ascending order), `offsets` and `sizes`, each as little-endian u64, and `reads`
+/// with one byte per request; all have the same number of requests.
 ///
 /// Raises:
 ///     ModelError: The description or a setting is invalid.

@@ -18,7 +18,7 @@ impl DeviceMount {
     /// Mount a folder by its specification (`DeviceSpec` of the stub).
     ///
     /// Raises:
-    ///     DeviceError: The system refuses, or the device is faster than the way through the kernel.
+    ///     DeviceError: The system refuses, or the device is faster than the path through the kernel.
     ///     ModelError: The description or a setting is invalid.
     #[new]
     fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -55,7 +55,8 @@ impl DeviceMount {
     /// Cut the power, keep a part of the unsynced data, drawn with `seed`, and return the losses.
     ///
     /// Raises:
-    ///     DeviceError: The folder was mounted without power cuts, or a file below cannot be written.
+    ///     DeviceError: The folder was mounted without power cuts, or a file in the underlying folder cannot be
+    ///         written.
     fn cut<'py>(&self, py: Python<'py>, seed: u64, sector_bytes: u64) -> PyResult<Bound<'py, PyAny>> {
         let lost = py.detach(|| self.mount.cut(seed, sector_bytes)).map_err(|error| failed(py, &error))?;
         to_python(py, &lost).map_err(|error| raise(py, "DeviceError", &error.to_string()))
@@ -66,7 +67,8 @@ impl DeviceMount {
         self.mount.has_ended()
     }
 
-    /// Unmount the folder; the data stay in the underlying folder. With `at_once`, also while programs use it.
+    /// Unmount the folder; the data stay in the underlying folder. With `at_once`, unmount it even while programs use
+    /// it.
     ///
     /// Raises:
     ///     DeviceError: A program still uses the folder; it stays mounted.

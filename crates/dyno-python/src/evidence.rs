@@ -138,25 +138,25 @@ fn words(column: Vec<String>) -> (Vec<String>, Vec<u16>) {
     (found, places)
 }
 
-/// Totals of a block's files: number of the block, count of files, sums of their numbers, sizes, and times of change
-/// (whole seconds, and the rest in ns).
+/// Totals of a block's files: number of the block, count of files, and the sums of their numbers, their sizes and their
+/// modification times (whole seconds, and the remaining nanoseconds).
 type Totals = (i64, i64, i64, i64, i64, i64);
-/// Files as bytes, the totals of their blocks, the blocks that were not looked at, and the largest number.
+/// Files as bytes, the totals of their blocks, the blocks whose files were not examined, and the largest number.
 type Numbered<'py> = (Bound<'py, PyBytes>, Vec<Totals>, Vec<i64>, i64);
 
-/// Return the files called `name` in the numbered folders of a folder; a missing folder has none.
+/// Return the files called `name` in the numbered subfolders of `folder`; a missing folder has none.
 ///
 /// Args:
-///     block: Numbers of a block.
-///     low: The first block whose files are looked at in any case.
-///     high: The last block whose files are looked at in any case.
-///     known: Of other blocks, the number of their folders and the sum of their numbers, if known: only if a block's
-///         folders differ, its files are looked at.
+///     block: How many consecutive numbers form a block.
+///     low: The first block whose files are always examined.
+///     high: The last block whose files are always examined.
+///     known: For other blocks, the known count of their subfolders and the known sum of the subfolders' numbers; the
+///         files of such a block are examined only if these two have changed.
 ///
 /// Returns:
-///     Number, size and time of change in ns of each file, by number, as 64-bit integers; the totals of each block that
-///     has a file: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns; the blocks
-///     whose files were not looked at; the largest number of a folder, or -1.
+///     Number, size and modification time in ns of each file, sorted by number, as 64-bit integers; the totals of each
+///     block that has a file: its number, the count of files, and the sums of their numbers, sizes, whole seconds and
+///     remaining nanoseconds; the blocks whose files were not examined; the largest number of a subfolder, or -1.
 ///
 /// Raises:
 ///     OSError: The folder cannot be read.

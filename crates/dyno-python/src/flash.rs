@@ -45,7 +45,7 @@ impl FlashProbe {
         Ok(Self { flash: Mutex::new(Some(flash)), stop, progress, span_bytes })
     }
 
-    /// Number of bytes that are used.
+    /// Return the number of bytes of the file or device that the probe uses.
     #[getter]
     const fn span_bytes(&self) -> u64 {
         self.span_bytes
@@ -53,7 +53,7 @@ impl FlashProbe {
 
     /// Run a phase for `length_ns` and return its report; the interpreter lock is released.
     ///
-    /// The rows of the previous phase are written as a part of `calls` in `folder`, named by that phase's block.
+    /// The rows of the previous phase are written as a part of `calls` in `folder`, named after that phase's block.
     ///
     /// Raises:
     ///     PlanError: There is no such phase.

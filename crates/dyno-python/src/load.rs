@@ -1,4 +1,4 @@
-//! Python interface of `dyno-load`: one object that holds the sessions, block by block.
+//! Python interface of `dyno-load`: one object that owns the sessions and runs them block by block.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,8 @@ struct State {
     writer: Option<CallsWriter>,
 }
 
-/// Return the CPU time that a waker spends to start an idle core [ns], or None where there is only one core.
+/// Return the CPU time that a thread spends on waking another thread on an idle core [ns], or None where there is only
+/// one core.
 #[pyfunction]
 pub fn wake_cost_ns(py: Python<'_>, messages: u32) -> Option<u64> {
     py.detach(|| dyno_load::wake::wake_cost_ns(messages))
@@ -34,11 +35,12 @@ pub fn busy_ratio(py: Python<'_>, steps: u32) -> Option<f64> {
     py.detach(|| dyno_load::siblings::busy_ratio(steps))
 }
 
-/// Return three shares of wake-ups; None where there is only one processor.
+/// Return three shares of wake-ups, which show on what processor woken threads run; None with only one processor.
 ///
 /// Returns:
-///     The share that goes to the waker's processor although the last one is another, which is busy; that to an idle
-///     processor if the last one is the waker's; and the same if that one has been idle for two milliseconds.
+///     The share that runs on the waker's processor, if the thread last ran on another processor, which is busy; the
+///     share that runs on an idle processor, if the thread last ran on the waker's processor; and the same share if the
+///     idle processor has been idle for two milliseconds.
 #[pyfunction]
 pub fn placement(py: Python<'_>, trials: u32) -> Option<(f64, f64, f64)> {
     py.detach(|| dyno_load::placement::placement(trials))
@@ -65,7 +67,8 @@ pub(crate) fn reported_error(code: &str, vendor: u16, text: &str, known: &str) -
     (error.said(known), error.words(known))
 }
 
-/// Failure of an operation: SQLSTATE, MariaDB's error number (0 for none), message without values, is expected.
+/// Failure of an operation: SQLSTATE, MariaDB's error number (0 for none), message without values, and whether it is
+/// expected.
 type GivenFailure = (String, u16, String, bool);
 
 /// Sessions of all arms; every operation is recorded in the part of the open block.
@@ -181,7 +184,7 @@ impl Load {
         self.state().load.statement_names().to_vec()
     }
 
-    /// Add operations that another program timed to the part of the open block.
+    /// Add to the part of the open block operations that another program timed.
     ///
     /// Args:
     ///     columns: A dict of equally long lists: `slice`, `session`, `statement`, `kind` (as `CallKind`),
@@ -273,7 +276,7 @@ impl Given<'_, '_> {
     }
 }
 
-/// Drawer of an arm's transactions, for a client that is another program.
+/// Generator that draws an arm's transactions, for a client that is another program.
 #[pyclass(module = "dbdyno._core")]
 pub(crate) struct Drawer(dyno_load::Drawer);
 

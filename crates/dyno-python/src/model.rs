@@ -66,8 +66,8 @@ pub(crate) fn model_check<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'p
 ///
 /// Args:
 ///     latencies_us: Little-endian 64-bit floats [us], in the order of measurement.
-///     started_ns: Little-endian 64-bit whole numbers, the start of each [ns]; with them stays in a regime are
-///         measured on the clock.
+///     started_ns: Little-endian 64-bit whole numbers, the start of each operation [ns]; if they are passed, the
+///         length of a stay in a regime is measured in time.
 ///
 /// Raises:
 ///     ModelError: A latency is not a finite number, or the device cannot be fitted.

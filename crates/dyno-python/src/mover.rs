@@ -100,7 +100,7 @@ pub(crate) fn move_describe(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_
     Ok((to_python(py, &columns).map_err(|e| raise(py, "MoveError", &e.to_string()))?, rows))
 }
 
-/// Return rows and compressed bytes of each row group of a file; empty for a file without row groups.
+/// Return the number of rows and the compressed bytes of each row group of a file; empty for a file without row groups.
 ///
 /// Raises:
 ///     MoveError: The file cannot be read.

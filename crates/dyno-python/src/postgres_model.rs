@@ -54,10 +54,10 @@ impl Spec {
 
 /// Run a load on the `PostgreSQL` of a machine (`PostgresSpec` of the stub) and return the result.
 ///
-/// `latencies_ns` of the result are the times of its transactions as little-endian 64-bit numbers.
+/// `latencies_ns` of the result are the latencies of its transactions as little-endian 64-bit numbers.
 ///
 /// Raises:
-///     ModelError: The machine or the load is invalid, or the simulation cannot go on.
+///     ModelError: The machine or the load is invalid, or the simulation cannot continue.
 #[pyfunction]
 pub(crate) fn model_postgres<'py>(py: Python<'py>, spec: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let spec: Spec = from_python(spec).map_err(|error| raise(py, "ModelError", &error.to_string()))?;
@@ -71,12 +71,12 @@ pub(crate) fn model_postgres<'py>(py: Python<'py>, spec: &Bound<'_, PyAny>) -> P
     Ok(value)
 }
 
-/// Return the expected miss ratio of the references to each relation in `PostgreSQL`'s buffers of this size.
+/// Return the expected miss ratio in `PostgreSQL`'s buffers for the references to each relation.
 ///
 /// Args:
-///     relations: Relations of a machine: pages and shares of their groups.
-///     rates: How often each is referenced.
-///     buffers_mb: Size of the buffers.
+///     relations: Relations of a machine, with the pages and the shares of their groups.
+///     rates: How often each relation is referenced, relative to the others.
+///     buffers_mb: Size of the buffers [MB].
 ///
 /// Raises:
 ///     ModelError: A relation is invalid.

@@ -1,4 +1,5 @@
-//! Python interface of the redo probe: an object that holds the logs, block by block, and the recovery.
+//! Python interface of the redo probe: an object that writes the logs of a run block by block, and the recovery of a
+//! log.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use crate::values::{from_python, to_python};
 /// Object type, object, metric, unit, kind and value.
 type Counter = (&'static str, &'static str, &'static str, &'static str, &'static str, u64);
 
-/// Cost of a write on a sink.
+/// Cost of a write on a sink, which writes nothing.
 #[derive(Serialize)]
 struct Cost {
     commits: u64,
@@ -67,7 +68,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Measure the probe's own cost by running the arms on a sink, with `commits` commits each.
+    /// Measure the probe's own cost by running the arms on a sink instead of files, with `commits` commits each.
     ///
     /// Returns:
     ///     Per arm, time and CPU time of a write [ns]: the median of nine runs.
@@ -193,7 +194,7 @@ fn counters(counts: &Counts, paths: usize) -> Vec<Counter> {
     rows
 }
 
-/// Return what the files of a killed probe hold; one file, or both of a run.
+/// Return what the log files of a killed probe contain; `paths` has one file, or both files of a run.
 ///
 /// Raises:
 ///     TargetError: A file cannot be read or is not a log of a probe, or the two are not copies of one log.

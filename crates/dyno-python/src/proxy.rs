@@ -50,7 +50,7 @@ impl Proxy {
         self.job.is_over()
     }
 
-    /// Stop the proxy, write what is left, and return the report as JSON.
+    /// Stop the proxy, write the remaining rows, and return the report as JSON.
     ///
     /// Raises:
     ///     TraceError: The proxy failed.
@@ -65,8 +65,11 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// Return a summary of a captured run as JSON: sessions, `at_once`, turns, transactions, `then_ns`, `writes` (round
-/// trips that a read-only session refuses), `lifts` (true if a statement would make a read-only session write).
+/// Return a summary of a captured run as JSON.
+///
+/// It has sessions, `at_once` (the most concurrent sessions), turns (round trips), transactions, `then_ns` (time from
+/// the first message to the last), `writes` (round trips that a read-only session refuses) and `lifts` (true if a
+/// statement would make a read-only session write).
 ///
 /// Raises:
 ///     TraceError: The run has no messages.
@@ -87,8 +90,8 @@ type StatementRow<'py> = (String, u32, Vec<String>, u64, u64, u64, u64, Vec<Samp
 /// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared, unsettled), a
 /// sample (elapsed_ns, text, values, is_binary of each, types, is_simple); `prepared` is the largest number of
 /// executions of one prepared statement with a name, `unsettled` the number of executions under SET LOCAL or
-/// `set_config`. `groups` maps sessions to groups that are kept apart; `is_mariadb` says that the texts are of
-/// `MariaDB`.
+/// `set_config`. `groups` maps sessions to groups; statements of different groups are different. `is_mariadb` is True
+/// if the texts are for `MariaDB`.
 ///
 /// Raises:
 ///     TraceError: The run has no messages.

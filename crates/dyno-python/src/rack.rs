@@ -68,8 +68,8 @@ impl ModelRack {
     /// Return the current metrics of a cell, by its number from 0.
     ///
     /// Returns:
-    ///     `at_ns`, and `rows` of object type, object, name, value, unit and kind. The cell's next rates count from
-    ///     here.
+    ///     `at_ns`, and `rows` of object type, object, name, value, unit and kind. The cell's next rates are computed
+    ///     from this time on.
     ///
     /// Raises:
     ///     ModelError: The model failed.

@@ -55,7 +55,7 @@ impl Recorder {
         self.job.is_over()
     }
 
-    /// Stop the recording, write what is left, and return the report as JSON.
+    /// Stop the recording, write the remaining rows, and return the report as JSON.
     ///
     /// Raises:
     ///     TraceError: The recording failed.
@@ -67,8 +67,8 @@ impl Recorder {
 
 /// Active sessions of a server, read from its memory.
 ///
-/// Looks come every `look_ns` at the server that the process `pid` belongs to, and are summed up every `period_ns`. A
-/// server that cannot be read raises `TraceError`.
+/// The memory of the server that the process `pid` belongs to is read every `look_ns`, and the looks are summed up
+/// every `period_ns`. A server that cannot be read raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct SessionReader {
     activity: Mutex<Activity>,
@@ -82,7 +82,7 @@ impl SessionReader {
         Ok(Self { activity: Mutex::new(activity) })
     }
 
-    /// Take the periods that are over, as JSON.
+    /// Return the finished periods as JSON, and remove them.
     fn take(&self) -> String {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

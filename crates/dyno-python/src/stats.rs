@@ -1,7 +1,7 @@
 //! Python interface of statistics on a column of Parquet files, or on arrays: one request, one answer.
 //!
-//! Numbers are returned as they are; a missing one (no value, no interval) is None. Names of groups and blocks are in
-//! natural order: as numbers if all are numbers, else as text.
+//! Numbers are returned as they are; a missing number (no value, no interval) is None. Names of groups and blocks are
+//! in natural order: as numbers if all are numbers, else as text.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::errors::raise;
 use crate::values::{from_python, to_python};
 
-/// Largest number of cells, which are pairs of group and block.
+/// Largest number of pairs of group and block.
 const CELLS_MAX: usize = 1 << 20;
 
 /// Request from Python, parsed.
@@ -153,7 +153,7 @@ fn answer<T: Ordered>(made: &Prepared<T>, q: &Question, integer: bool) -> Result
     Ok(written(&found, made, integer))
 }
 
-/// Returns a value of the column; infinities, which JSON cannot represent, become words.
+/// Returns a value of the column as JSON; infinities, which JSON cannot represent, become the texts `inf` and `-inf`.
 fn number(value: f64) -> Value {
     if value.is_infinite() { json!(if value > 0.0 { "inf" } else { "-inf" }) } else { json!(value) }
 }

@@ -1,7 +1,7 @@
 //! Python interface of summaries: one kind of operation per block and arm, and the pooled latencies of an arm.
 //!
-//! Whatever kind is measured (a commit, for example), the throughput is that of transactions: they contain the spans
-//! of the sessions and the numbers of successes and failures.
+//! Whatever kind is measured (a commit, for example), the throughput is that of transactions. The spans of the sessions
+//! and the numbers of successes and failures also refer to transactions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ struct Measured<'a> {
     expected: &'a [String],
 }
 
-/// Returns the tallies of one part by the arm's name.
+/// Returns the tallies of one part, keyed by the name of the arm.
 fn tally(part: &PartArgument, of: &Measured<'_>) -> Result<BTreeMap<String, Tally>, EvidenceError> {
     // If the plan expects no errors, the rows have no column that says whether they were expected.
     let calls = read_columns(&part.0, &COLUMNS[..COLUMNS.len() - usize::from(of.expected.is_empty())])?;

@@ -1,4 +1,4 @@
-//! Python interface of `dyno-trace`: a reading of traces that can be watched and stopped.
+//! Python interface of `dyno-trace`: a reader of traces that can be watched and stopped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn failed(py: Python<'_>, error: &JobError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// Reading of traces.
+/// Reader of traces.
 ///
 /// `options` is JSON: files (paths, or {"path", "arm"}), think_time_ns, binds, threads, tim_unit_ns.
 #[pyclass(frozen, module = "dbdyno._core")]
@@ -26,7 +26,7 @@ pub(crate) struct TraceJob {
 }
 
 impl TraceJob {
-    /// Runs the work on a separate thread, so that this one can react to Ctrl-C.
+    /// Runs the work on a separate thread, so that the calling thread can react to Ctrl-C.
     fn run(
         &self,
         py: Python<'_>,
@@ -112,7 +112,7 @@ impl TraceJob {
     }
 }
 
-/// Write the traces of an import to the folder `out`; return paths and records as JSON.
+/// Write the traces of an import to the folder `out`; return their paths and numbers of records as JSON.
 ///
 /// Raises:
 ///     EvidenceError: The import cannot be read, or the traces cannot be written.

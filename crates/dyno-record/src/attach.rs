@@ -57,7 +57,7 @@ pub struct Attached {
     pub rings: Vec<Ring>,
     /// Number of probed stores, and how many of them the kernel must single-step.
     pub sites: (usize, usize),
-    /// Reason why texts and row counts are missing, if they are.
+    /// Reason why texts and row counts are missing; `None` if they are recorded.
     pub without_fields: Option<String>,
     /// Cost of a probe.
     pub trap: Trap,
@@ -241,7 +241,8 @@ impl Attached {
         }
     }
 
-    /// Closes the probes of a step; samples that they still produce are ignored from here on.
+    /// Closes the probes of a step (a group of probes that is removed together); samples that they still produce are
+    /// ignored from now on.
     pub fn shed(&mut self, step: Step) {
         let places = &self.places;
         let is_of_step = |told: &Meaning| match told {

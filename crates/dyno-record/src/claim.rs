@@ -3,7 +3,7 @@
 //! Probes belong to the program file and so to all servers that run it. A recorder therefore puts a lock on that file
 //! that says whether it uses probes or watchpoints, and then looks for locks of the other kind. If two recorders
 //! start at the same time, both see the other's lock. A lock ends with its process, however that ends. The locks are
-//! shared locks on bytes far beyond the end of the file, so they block nobody else; other tools' tracers set none.
+//! shared locks on bytes far beyond the end of the file, so they block nobody else. Other tools' tracers set no locks.
 
 use std::fs::File;
 use std::io;

@@ -1,10 +1,11 @@
 //! Class of waits that each store belongs to, as far as the code shows it.
 //!
-//! With it the probes of one class can be removed without those of another. The store at the begin of a wait writes
-//! its event number, whose first byte is the class; the store at its end writes zero, whatever the class. So each
-//! begin is followed to the ends that it reaches, and connected stores have one class or none. A number that is
-//! passed in a register gets the class of its function. The latch's waits (client, heavyweight locks, idle) share one
-//! place among many classes and get none: their probes are never removed alone.
+//! With the classes, the probes of one class can be removed while those of the others stay. The store at the start of a
+//! wait writes its event number, whose first byte is the class; the store at its end writes zero, whatever the class.
+//! So each start is followed to the ends that it reaches, and the stores that are connected in this way have one class
+//! or none. A number that is passed in a register gets the class of its function. Waits of many classes (client,
+//! heavyweight locks, idle) go through the same store in the latch's code, which therefore has no class: its probes are
+//! never removed separately.
 
 use std::collections::{HashMap, HashSet};
 
@@ -111,7 +112,8 @@ fn ends(code: &Code<'_>, begin: u64, stores: &HashMap<u64, usize>, sites: &[Site
     found
 }
 
-/// Returns the store that a called function starts with, if any: builds for size put the end of a wait in a function.
+/// Returns the store with which a called function starts; `None` if it starts with no store. Builds for size put the
+/// end of a wait in a function.
 fn called(code: &Code<'_>, function: u64, stores: &HashMap<u64, usize>) -> Option<usize> {
     let mut next = function;
     for _ in 0..AT_ONCE {

@@ -16,7 +16,7 @@ pub struct Code<'a> {
     bytes: &'a [u8],
     /// Offset of each instruction.
     starts: Vec<u32>,
-    /// One bit per byte, set if something jumps to it.
+    /// One bit per byte of the code, set if something jumps to that byte.
     targets: Vec<u64>,
     /// Calls, and jumps out of a function, by the function that they go to.
     callers: HashMap<u64, Vec<u64>>,
@@ -140,7 +140,8 @@ pub fn named(found: &Instruction) -> Option<u64> {
 /// New kernels turn it into a call, which writes below the stack pointer, where a leaf function may keep data.
 const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
-/// Returns true for segment prefixes: the kernel refuses probes on instructions with one (ENOTSUPP), even on padding.
+/// Returns true for segment prefixes: the kernel refuses probes on instructions that have one (ENOTSUPP), even if the
+/// prefix is only padding.
 fn is_refused(prefix: u8) -> bool {
     matches!(prefix, 0x26 | 0x2e | 0x36 | 0x3e)
 }

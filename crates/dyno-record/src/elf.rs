@@ -121,7 +121,7 @@ impl Image {
         !is_known || self.pointers.values().any(|value| *value == addr) || found.iter().any(|at| asks_for(at, name))
     }
 
-    /// Returns the file offset of what the program has at `addr`.
+    /// Returns the file offset of the byte at address `addr`.
     pub fn file_offset(&self, addr: u64) -> Option<u64> {
         let holds = |segment: &&Segment| addr >= segment.addr && addr - segment.addr < segment.size;
         self.segments.iter().find(holds).map(|segment| addr - segment.addr + segment.offset)
@@ -185,7 +185,7 @@ impl Image {
 /// Depth of the search for the server's libraries below `lib`: `lib/postgresql`.
 const LIBRARIES_DEEP: usize = 2;
 
-/// Number of libraries above which a folder is not taken for the server's own.
+/// Number of libraries above which a folder is not considered the server's own.
 const LIBRARIES_MOST: usize = 500;
 
 /// Returns the shared libraries of a folder and of its subfolders down to `deep` levels.
@@ -202,7 +202,7 @@ fn libraries(folder: &Path, deep: usize) -> Vec<PathBuf> {
     found
 }
 
-/// Returns true if a library imports a function of this name; also if the file cannot be read.
+/// Returns true if a library imports a function of this name, or if the file cannot be read.
 fn asks_for(library: &Path, name: &str) -> bool {
     let Ok(data) = std::fs::read(library) else { return true };
     let Ok(file) = ElfFile64::<object::Endianness>::parse(&*data) else { return false };

@@ -1,7 +1,7 @@
 //! Ends of waits in servers that were built for size.
 //!
-//! There, no instruction beside the store is cheap to probe; the probe is placed right before or behind the call of
-//! the function that contains the store.
+//! In such servers, no instruction beside the store is cheap to probe; the probe is placed right before or right after
+//! the call of the function that contains the store.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,8 +12,8 @@ use crate::place::{Site, Value, WAITS, behind, ways};
 
 /// Moves the probes of wait ends that are in a tiny function to the calls of that function.
 ///
-/// Builds for size make the end of a wait a function of three instructions, none of which is cheap. Its callers are:
-/// the probe of each is on the call, a few nanoseconds before the store.
+/// Builds for size make the end of a wait a function of three instructions, none of which is cheap to probe. The calls
+/// of this function are cheap to probe: each call gets a probe, which comes a few nanoseconds before the store.
 pub(crate) fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
     let ends: HashMap<u64, Site> =
         stepped_ends(places).filter_map(|site| Some((small_function(code, site.store)?, *site))).collect();
@@ -36,9 +36,9 @@ pub(crate) fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
 
 /// Moves the probe of the wait end in `WaitEventSetWait` to the instructions after the calls of that function.
 ///
-/// The function ends its wait once, right before it returns. If nothing beside that store is cheap, the probe of each
-/// caller is behind its call, a few nanoseconds after the store. This is done only if nobody else can call the
-/// function: a wait begun by a library's call would never end.
+/// The function ends its wait once, right before it returns. If no instruction beside that store is cheap to probe,
+/// each caller gets a probe after its call, a few nanoseconds after the store. This is done only if nobody else can
+/// call the function: otherwise a wait begun by a library's call would never end.
 pub(crate) fn at_returns(code: &Code<'_>, factory: &mut InstructionInfoFactory, places: &mut BTreeMap<u64, Site>) {
     let Some(function) = code.image.symbol(WAITS) else { return };
     let inside = function.addr..function.addr + function.size;

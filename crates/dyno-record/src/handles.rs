@@ -28,7 +28,7 @@ pub struct Handles {
     cuts: Arc<Cuts>,
 }
 
-/// Requested cut: its number, and when it was first noticed [ns].
+/// Requested cut: its number, and the time at which it was first noticed [ns].
 pub type Cut = (u64, u64);
 
 impl Handles {

@@ -36,7 +36,8 @@ pub struct Job {
 
 type Work = Box<dyn FnOnce() -> Result<Json, RecordError> + Send>;
 
-/// Returns the first usable technique of the requested order, its work, and why earlier ones could not be used, if any.
+/// Returns the first usable technique of the requested order, its work, and why earlier ones could not be used (`None`
+/// if there are none).
 ///
 /// # Errors
 /// A named technique cannot be used, or none of the requested order can.
@@ -92,7 +93,8 @@ impl Job {
         Ok(Self { handles, instead, mode, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns the technique, and the reason for it if the one that comes first in the order could not be used.
+    /// Returns the technique in use, and why the first technique of the requested order could not be used (`None` if it
+    /// is in use).
     pub fn mode(&self) -> (&'static str, Option<&str>) {
         let name = match self.mode {
             Mode::Watch => "watch",
@@ -171,14 +173,15 @@ struct Running {
     recording: Recording,
     request: Request,
     handles: Handles,
-    /// Removed steps, each with the wall-clock time of its removal [ns] and the sentence about it.
+    /// Steps whose probes were removed, each with the wall-clock time of the removal [ns] and the sentence that reports
+    /// it.
     shed: Vec<(Step, u64, String)>,
     /// Wall clock minus monotonic clock [ns].
     offset_ns: i64,
 }
 
 impl Running {
-    /// Makes the requested cut as soon as all notes up to its time are there.
+    /// Makes the requested cut as soon as all notes up to its time have arrived.
     fn cut(&mut self, ripe_ns: u64, elapsed_ns: u64) {
         if let Some(cut) = self.handles.asked_cut(now_ns(), ripe_ns) {
             let summary = self.summary(elapsed_ns);
@@ -221,7 +224,7 @@ impl Running {
         }
     }
 
-    /// Drains the rings and hands the notes before `until_ns` to their sessions, in time order.
+    /// Drains the rings and passes the notes before `until_ns` to their sessions, in time order.
     fn drain(&mut self, open: &mut Vec<Record>, until_ns: u64) {
         let mut rings = std::mem::take(&mut self.attached.rings);
         for ring in &mut rings {

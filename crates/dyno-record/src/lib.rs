@@ -5,8 +5,8 @@
 //! [`perf`] reads the notes, and [`session`] turns them into calls and waits. [`store`](dyno_evidence::trace_store)
 //! writes those as a trace, in the same tables as an import of trace files.
 //!
-//! Beside this, [`watch`] does with watchpoints what probes do, for the server's own user; and [`reading`] looks at the
-//! words themselves from another process, at no cost for the server.
+//! There are two other techniques. [`watch`] uses watchpoints instead of probes, which the server's own user may set.
+//! [`reading`] reads the words themselves from another process, at no cost for the server.
 //!
 //! Limits: x86-64; PostgreSQL 14 to 18. Nothing is written to the server's memory, and nothing outlives the recorder:
 //! the kernel removes the probes when the descriptors close.

@@ -1,8 +1,8 @@
-//! Records in a ring of perf, parsed as far as they are needed. Pure: bytes in, a note out.
+//! Records in a ring of perf, parsed as far as they are needed. These functions are pure: they turn bytes into notes.
 //!
-//! Records have two forms. A full record ends with process, time and event. A light one ends with the time only:
-//! looking up process ids costs the kernel a tenth of a note, and twice as much for a switch; the fields of a defined
-//! tracepoint contain event and process anyway.
+//! Records have two forms. A full record ends with process, time and event. A light record ends with the time only,
+//! because looking up process ids takes the kernel a tenth of the time of a note, and twice as much for a switch. The
+//! fields of a defined tracepoint contain event and process anyway.
 
 /// Contents of one record, as far as they are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Note {
 /// Note with its time and process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Monotonic clock [ns].
+    /// Time by the monotonic clock [ns].
     pub at_ns: u64,
     /// Process id; 0 if it is unknown.
     pub pid: i32,
@@ -82,8 +82,8 @@ pub(crate) fn record(kind: u32, misc: u16, body: &[u8]) -> Option<Record> {
 
 /// Parses a light record that is not a sample.
 ///
-/// A switch names the task to which the processor is given, or from which it comes. So the task that is taken off is
-/// the one that the previous switch of this processor put on.
+/// A switch record names the task that gets the processor, or the task that had it before. So the task that is taken
+/// off is the one that the previous switch of this processor put on.
 fn light_record(kind: u32, misc: u16, body: &[u8], on: &mut Option<i32>) -> Option<Record> {
     let at_ns = u64_at(body, body.len().checked_sub(8)?)?;
     if kind == SWITCH_CPU_WIDE {

@@ -1,6 +1,6 @@
 //! Interface to `perf_event_open`: events, the rings they write into, and the records in them.
 //!
-//! It is small, and contains all calls of the kernel in this crate that need `unsafe`.
+//! It is small, and contains all system calls in this crate that need `unsafe`.
 
 use std::fs::File;
 use std::io;
@@ -78,9 +78,10 @@ const GENERAL: u64 = 0x00ff_00ff;
 pub enum Source<'a> {
     /// Probe of the kernel's uprobe type: type number, program, offset in the file.
     Probe(u32, &'a std::ffi::CStr, u64),
-    /// Defined tracepoint by its number, with its fields; `true` for light records, with only the time in addition.
+    /// Defined tracepoint by its number, with its fields; `true` for light records, which have only the time in
+    /// addition.
     Tracepoint(u64, bool),
-    /// Forks, exits and task switches; `true` for light records, with only the time in addition.
+    /// Forks, exits and task switches; `true` for light records, which have only the time in addition.
     Tasks(bool),
     /// Switches and exit of one process, for its owner.
     OwnTasks,
@@ -114,7 +115,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Opens an event, disabled; `register` (perf's number) is recorded if it is given.
+    /// Opens an event, disabled; `register` (perf's number) is recorded unless it is `None`.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -202,7 +203,7 @@ impl Event {
         ioctl(&self.file, ENABLE, 0)
     }
 
-    /// Waits until its ring has something to read, or until the time is over.
+    /// Waits until its ring has something to read, or until `at_most` has passed.
     pub fn wait(&self, at_most: std::time::Duration) {
         let mut one = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let time = libc::timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
@@ -226,7 +227,8 @@ fn ioctl(file: &File, request: u64, argument: u64) -> io::Result<()> {
 }
 
 const PAGE: usize = 4096;
-/// Offsets of two positions in the ring's first page: the end of what the kernel has written and of what was read.
+/// Offsets of two positions in the ring's first page: the end of what the kernel has written (`HEAD`), and the end of
+/// what was read (`TAIL`).
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
@@ -237,7 +239,7 @@ pub struct Ring {
     spill: Vec<u8>,
     /// True if records have a time and contents but neither process nor event id.
     ///
-    /// Looking up two process ids would cost the kernel a tenth of a note.
+    /// Looking up two process ids would take the kernel a tenth of the time of a note.
     pub is_light: bool,
     /// Process on this processor, if it is known.
     on: Option<i32>,
@@ -343,12 +345,12 @@ impl Drop for Ring {
     }
 }
 
-/// Returns the monotonic clock [ns].
+/// Returns the time of the monotonic clock [ns].
 pub fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Returns a clock of the kernel [ns].
+/// Returns the time of a clock of the kernel [ns].
 pub fn clock(which: i32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid during the call.

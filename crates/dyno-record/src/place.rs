@@ -37,7 +37,7 @@ const ENTRY_WALK: usize = 2_000;
 /// Name of the function whose waits have many callers.
 pub(crate) const WAITS: &str = "WaitEventSetWait";
 
-/// Returns the bit of a register, whatever part of it is named.
+/// Returns the bit of a register, even if only a part of the register is named.
 pub(crate) fn bit(register: Register) -> u16 {
     let whole = register.full_register();
     if whole.is_gpr64() { 1 << whole.number() } else { 0 }

@@ -38,9 +38,11 @@ pub enum What {
     Done,
     /// Query id of the statement.
     QueryId,
-    /// SQLSTATE that is being reported, and the statement's text, which a failing bind has not reported earlier.
+    /// SQLSTATE that is being reported, with the statement's text, because a failing bind has not reported its text
+    /// earlier.
     ///
-    /// Contains the place of the variable with the text, relative to the file's offsets as the kernel requires it.
+    /// Contains the address of the variable that points to the text, relative to the file's offsets, as the kernel
+    /// requires.
     State(u64),
     /// The transaction is aborted after an error.
     Abort,
@@ -186,7 +188,7 @@ impl What {
         }
     }
 
-    /// Returns the register that must be recorded, if any.
+    /// Returns the register that must be recorded; `None` if there is none.
     pub fn register(self) -> Option<Register> {
         match self {
             Self::Wait(Value::Register(register)) => Some(register),
@@ -255,7 +257,7 @@ impl Version {
         Ok(Self { text, major })
     }
 
-    /// Returns the values of `STATE_RUNNING` and `STATE_FASTPATH`; 18 has one more state before them.
+    /// Returns the values of `STATE_RUNNING` and `STATE_FASTPATH`; version 18 has one more state before them.
     pub fn running(&self) -> [u64; 2] {
         if self.major >= 18 { [3, 5] } else { [2, 4] }
     }
@@ -284,7 +286,7 @@ pub fn wanted(image: &Image) -> Result<(Vec<u64>, Vec<u64>), RecordError> {
 
 /// Plans the probes of a server.
 ///
-/// Query ids are probed only if the server computes them (`query_ids`), the begin of binds only if `details` are
+/// Query ids are probed only if the server computes them (`query_ids`), the start of binds only if `details` are
 /// requested.
 ///
 /// # Errors

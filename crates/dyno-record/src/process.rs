@@ -44,7 +44,7 @@ fn stat(pid: i32) -> Option<(char, i32)> {
     Some((state, words.next()?.parse().ok()?))
 }
 
-/// Returns why nothing more will be recorded, because the server or the only recorded process has ended.
+/// Returns the reason why nothing more will be recorded (the server or the only recorded process has ended), or `None`.
 pub fn over(postmaster: i32, only: Option<i32>) -> Option<String> {
     let is_over = |pid: i32| stat(pid).is_none_or(|(state, _)| matches!(state, 'Z' | 'X'));
     if is_over(postmaster) {

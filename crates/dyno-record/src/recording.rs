@@ -1,4 +1,4 @@
-//! Assignment of a server's notes, in time order, to their sessions.
+//! Assignment of notes (records of fired probes, in time order) to the sessions of a server.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use crate::tracefs::{FIELDS, number, text};
 /// Filter of the backends to record.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Only this backend and its parallel workers.
+    /// Process id of the only backend to record, together with its parallel workers; `None` for all backends.
     pub pid: Option<i32>,
-    /// Only backends of this database.
+    /// Name of the only database whose backends are recorded; `None` for all databases.
     pub database: Option<String>,
-    /// Only backends of this user.
+    /// Name of the only user whose backends are recorded; `None` for all users.
     pub user: Option<String>,
 }
 
@@ -38,11 +38,11 @@ impl Wanted {
 /// Counters of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Notes of probes from this server's processes.
+    /// Number of notes from probes in this server's processes.
     pub notes: u64,
-    /// Notes of probes from other servers that run the same program.
+    /// Number of notes from probes in other servers that run the same program file.
     pub foreign: u64,
-    /// Notes lost by the kernel.
+    /// Number of notes that the kernel lost.
     pub lost: u64,
     /// Time that the probes cost the server's processes [ns].
     pub probes_ns: u64,
@@ -50,25 +50,26 @@ pub struct Counts {
 
 /// Running recording.
 pub struct Recording {
-    /// Filter of the backends.
+    /// Filter of the backends to record.
     pub wanted: Wanted,
     /// All sessions so far.
     pub sessions: Vec<Session>,
-    /// Evidence.
+    /// Store that receives the evidence.
     pub store: Store,
     /// Counters.
     pub counts: Counts,
     /// Gaps caused by lost notes: number of notes, start and end [ns].
     pub gaps: Vec<(u64, u64, u64)>,
-    /// Number of notes by the probe's address.
+    /// Number of notes for each probe, by the probe's address.
     pub places: HashMap<u64, u64>,
-    /// Cost of probes by session since the last check [ns].
+    /// Cost of probes for each session since the last check [ns], by the session's index.
     pub busy: HashMap<usize, u64>,
-    /// Cost of probes by the step that would remove them [ns]; `None` for those that no step removes.
+    /// Cost of probes [ns] by the step that would remove them; the key `None` stands for probes that no step removes.
     costs: HashMap<Option<Step>, u64>,
     known: Known,
     live: HashMap<i32, usize>,
-    /// Processes of the server that are not recorded; with their notes while it is unknown whether they are wanted.
+    /// Server processes without a session, by process id. The notes of a process are buffered until it is known whether
+    /// it is to be recorded; `None` if it is not.
     others: HashMap<i32, Option<Vec<Record>>>,
 }
 
@@ -162,7 +163,7 @@ impl Recording {
         }
     }
 
-    /// Decides whether a new process is wanted, once it has identified itself.
+    /// Decides whether a new process is recorded, once the process has identified itself.
     fn settle(&mut self, attached: &Attached, record: &Record) {
         let mut found = Who::default();
         let Note::Sample { id, register, raw } = &record.note else { return };
@@ -183,7 +184,7 @@ impl Recording {
         }
     }
 
-    /// Marks a process as a parallel worker; it has the database and user of its leader.
+    /// Marks a process as a parallel worker and copies its leader's database and user.
     fn follow(&self, found: &mut Who, leader: i32) {
         "parallel worker".clone_into(&mut found.kind);
         found.leader = Some(leader);
@@ -249,7 +250,7 @@ impl Recording {
         }
     }
 
-    /// Returns the step to remove next, from waits and costs since the last call.
+    /// Returns the next group of probes to remove, judged by the probe costs and wait times since the last call.
     pub fn next_step(&mut self, given_up: &[Step]) -> Option<Step> {
         let (costs, waited_ns) = (std::mem::take(&mut self.costs), std::mem::take(&mut self.known.waited_ns));
         let tally = |step| Tally {
@@ -259,7 +260,7 @@ impl Recording {
         crate::shed::next(given_up, &tally, costs.values().sum())
     }
 
-    /// Ends the open waits of a step whose probes were removed.
+    /// Ends the open waits whose probes were removed by a step.
     pub fn give_up(&mut self, step: Step, at_ns: u64) {
         if let Step::Class(class) = step {
             for session in self.sessions.iter_mut().filter(|session| !session.is_over()) {
@@ -320,7 +321,7 @@ const OWN: [&str; 16] = [
     "walwriter",
 ];
 
-/// Returns what a process is, from its title.
+/// Returns the identity of a process, read from its title.
 pub fn who(title: &str) -> Who {
     // A cluster with a name has the name at the beginning.
     let plain = title.split_once(": ").map_or(title, |(_, rest)| rest);

@@ -17,11 +17,11 @@ pub enum Mode {
     Auto,
     /// Probes if they are allowed, otherwise watchpoints: exact times whatever they cost.
     Exact,
-    /// Probes beside the stores.
+    /// Probes beside the instructions that store the wait event.
     Sites,
-    /// Watchpoints on the words in shared memory.
+    /// Watchpoints on the words in shared memory that hold the wait events.
     Watch,
-    /// Reading of the words in shared memory.
+    /// Regular reading of the words in shared memory that hold the wait events.
     Read,
 }
 
@@ -39,27 +39,28 @@ pub struct Request {
     pub only: bool,
     /// Folder for the trace.
     pub out: PathBuf,
-    /// Record only backends of this database.
+    /// Name of the only database whose backends are recorded; `None` for all databases.
     #[serde(default)]
     pub database: Option<String>,
-    /// Record only backends of this user.
+    /// Name of the only user whose backends are recorded; `None` for all users.
     #[serde(default)]
     pub user: Option<String>,
-    /// Length after which the recording stops [ns].
+    /// Time after which the recording stops [ns].
     #[serde(default)]
     pub for_ns: Option<u64>,
-    /// Largest share of a backend's time that probes may take, or of the machine that looks may take; 0 for no limit.
+    /// Largest share of a backend's time that probes may use, or of the machine's CPU time that looks may use; 0 for no
+    /// limit.
     #[serde(default)]
     pub cost_limit: Option<f64>,
-    /// True to read the server's memory by copies even if it may be mapped.
+    /// True to copy the server's memory for each look even if it may be mapped.
     #[serde(default)]
     pub copies: bool,
-    /// True to record also the start of binds, which costs one more note per call.
+    /// True to also record when binds start, at the cost of one more note per call.
     #[serde(default)]
     pub details: bool,
 }
 
-/// Share of a backend's time that probes may take if the user named none.
+/// Share of a backend's time that probes may take if the user set no limit.
 const UNASKED: f64 = 0.05;
 
 impl Request {

@@ -1,8 +1,8 @@
 //! One process of the server: its notes, in time order, become calls and waits that account for all of its time.
 //!
-//! A client's backend waits for its client (think time) or works. Its work is cut into calls where it begins a
-//! statement. So calls and think time add up to the observed time, and within a call CPU, waits and the rest do. CPU
-//! is the time on a processor outside of waits; the rest is time in which the process could have run and did not.
+//! A client's backend waits for its client (think time) or works. A new call begins wherever it begins a statement. So
+//! calls and think time add up to the observed time, and CPU, waits and the rest add up to a call's time. CPU is the
+//! time on a processor outside of waits; the rest is time in which the process could have run but did not.
 //!
 //! Limits: a wait for the client during a COPY belongs to the call; during any other call it ends the call.
 
@@ -22,13 +22,13 @@ pub struct Who {
     pub kind: String,
     /// Leader of a parallel worker.
     pub leader: Option<i32>,
-    /// Its database.
+    /// Name of the process's database.
     pub database: String,
-    /// Its user.
+    /// Name of the process's user.
     pub user: String,
 }
 
-/// Flags of a wait whose start or end was not observed.
+/// Flag of a wait whose start was not observed; [`NOT_ENDED`] is the flag if its end was not observed.
 const BEGUN_BEFORE: i64 = 1;
 const NOT_ENDED: i64 = 2;
 
@@ -50,7 +50,7 @@ struct Calling {
     since_ns: u64,
     statement: u32,
     query_id: u64,
-    /// True if a statement was begun in it.
+    /// True if a statement has begun in this call.
     is_taken_up: bool,
     sort: Sort,
     is_done: bool,
@@ -67,7 +67,8 @@ impl Calling {
     }
 }
 
-/// Number of waits kept until the end of their call, when its query id is known; beyond it they are written earlier.
+/// Number of waits kept until the end of their call, when its query id is known; further waits of the call are written
+/// earlier.
 const WAITS_KEPT: usize = 1 << 12;
 
 /// Recorded process.
@@ -78,11 +79,11 @@ pub struct Session {
     pub pid: i32,
     /// Identity.
     pub who: Who,
-    /// First observation, by the monotonic clock [ns].
+    /// Time of the first observation, by the monotonic clock [ns].
     pub since_ns: u64,
-    /// Time of its last note, by the monotonic clock [ns].
+    /// Time of the last note, by the monotonic clock [ns].
     pub until_ns: u64,
-    /// Sums of its calls and waits.
+    /// Sums of the session's calls and waits.
     pub sums: Sums,
     is_born_here: bool,
     had_statement: bool,
@@ -91,7 +92,7 @@ pub struct Session {
     ticked_ns: u64,
     waiting: Option<Waiting>,
     calling: Option<Calling>,
-    /// Statement that was bound last since the last wait for the client.
+    /// Number of the statement bound most recently since the last wait for the client.
     bound: Option<u32>,
     /// Query id that was reported before a statement began; 0 for none.
     bound_id: u64,
@@ -100,7 +101,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a process that is observed from `since_ns` on; `event` is its current wait if it existed before.
+    /// Returns the session of a process that is observed from `since_ns` on; `event` is its current wait if the process
+    /// existed before.
     pub fn new(number: u32, pid: i32, who: Who, since_ns: u64, event: Option<u32>, known: &mut Known) -> Self {
         let mut made = Self::unseen(number, pid, who, since_ns, event.is_none());
         made.lost_since = None;
@@ -146,7 +148,7 @@ impl Session {
         });
     }
 
-    /// Advances to `at_ns`; CPU time goes to the open wait or call.
+    /// Advances the session to `at_ns`; CPU time since the last step is added to the open wait or call.
     fn tick(&mut self, at_ns: u64) {
         let at_ns = at_ns.max(self.until_ns);
         if self.running == Some(true) {
@@ -161,7 +163,8 @@ impl Session {
         self.until_ns = at_ns;
     }
 
-    /// Processes the time of a note; the first note shows whether the process was on a processor before.
+    /// Advances the session to the time of a note; `was_running` tells, for the first note, whether the process was on
+    /// a processor before.
     fn noted(&mut self, at_ns: u64, was_running: bool, store: &mut Store, known: &mut Known) {
         if self.running.is_none() {
             self.running = Some(was_running);
@@ -282,9 +285,9 @@ impl Session {
 
     /// Records that a plan begins and reports its query id.
     ///
-    /// A statement sent as text reports it after its begin: the first id is its own, later ones are of statements
-    /// inside it. A prepared one reports it when it is bound: before its begin, possibly within the previous call if
-    /// the client was quick.
+    /// A statement sent as text reports its query id after it begins: the first id is its own, later ids belong to
+    /// statements inside it. A prepared statement reports its query id when it is bound, which is before it begins and
+    /// possibly still within the previous call if the client was quick.
     pub fn query_id(&mut self, at_ns: u64, id: u64, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         let Some(calling) = self.calling.as_mut().filter(|_| id != 0) else { return };
@@ -310,7 +313,8 @@ impl Session {
         }
     }
 
-    /// Records the SQLSTATE of an error or a notice; if no statement has begun in the call, `text` is being bound.
+    /// Records the SQLSTATE of an error or a notice. If no statement has begun in the call, it came from the bind of
+    /// the statement `text`.
     pub fn state(&mut self, at_ns: u64, state: u32, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         self.last_state = state;
@@ -387,7 +391,7 @@ impl Session {
     }
 }
 
-/// Writes the waits of a call, with the statement as known by now.
+/// Writes the buffered waits of a call, with the call's statement as far as it is known.
 fn flush(calling: &mut Calling, store: &mut Store) {
     for mut row in calling.waits.drain(..) {
         row.statement = calling.statement;

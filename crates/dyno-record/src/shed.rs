@@ -1,7 +1,7 @@
 //! Order in which probes are removed if they cost more than the user allows.
 //!
-//! First the details of calls. Then classes of waits whose probes cost much relative to the time they report, the
-//! worst first: a thousand waits of a microsecond are expensive and explain little. Then statements and their row
+//! First the details of calls. Then classes of waits whose probes cost much relative to the time they report, the worst
+//! first: a thousand waits of a microsecond each are expensive and explain little. Then statements and their row
 //! counts. Then the remaining classes. Waits for the client and for heavyweight locks are never removed: without them
 //! the time of a session does not add up. Probes that cost next to nothing are kept, because removing them would not
 //! help.
@@ -24,12 +24,12 @@ pub enum Step {
     Statements,
 }
 
-/// Cost of a step's probes and the time that they report, since the last check.
+/// Cost of a step's probes, and the time of the waits that they report, since the last check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Cost of its probes [ns].
+    /// Cost of the step's probes [ns].
     pub cost_ns: u64,
-    /// Time of its waits [ns].
+    /// Time of the waits that the step's probes report [ns].
     pub waited_ns: u64,
 }
 
@@ -39,7 +39,7 @@ const WORTH: u64 = 10;
 const LITTLE: u64 = 20;
 
 impl Step {
-    /// Describes what is missing from then on.
+    /// Returns the words for what is no longer recorded after this step.
     pub fn said(self) -> String {
         match self {
             Self::Details => "parse, bind and query ids".to_owned(),
@@ -65,7 +65,8 @@ pub fn next(given_up: &[Step], tally: &dyn Fn(Step) -> Tally, total_ns: u64) -> 
     order.filter(|step| !given_up.contains(step)).find(helps)
 }
 
-/// Returns the session that paid most since the last call and its share of the time, if it is above the limit.
+/// Returns the session that spent most time at probes since the last call, and the share of its time, if that share is
+/// above `limit`.
 pub(crate) fn dearest(busy: &mut HashMap<usize, u64>, over_ns: u64, limit: f64) -> Option<(usize, f64)> {
     let (at, paid_ns) = busy.drain().max_by_key(|busy| busy.1)?;
     let share = paid_ns as f64 / over_ns as f64;

@@ -1,12 +1,12 @@
-//! Stores to the word that says what a backend waits for, and the place of a probe beside each.
+//! Instructions that store a backend's wait event, and the place of a probe beside each.
 //!
-//! PostgreSQL begins a wait by `*my_wait_event_info = event` and ends it by `*my_wait_event_info = 0`, inlined at
-//! some 180 places. The pointer is read from its variable shortly before, so a short walk from each reading finds the
-//! store. The probe is not placed on the store, which the kernel would have to single-step (five to ten times the
-//! cost), but on a neighbour that the kernel can emulate and that runs exactly when the store does.
+//! PostgreSQL begins a wait by `*my_wait_event_info = event` and ends it by `*my_wait_event_info = 0`, inlined at some
+//! 180 places. The program reads the pointer from its variable shortly before, so a short walk from each such read
+//! finds the store. The probe is not placed on the store, which the kernel would have to single-step (five to ten times
+//! the cost), but on a neighbour that the kernel can emulate and that runs exactly when the store does.
 //!
-//! Limits: jumps through tables are not seen as jumps, so in theory a neighbour might be reached without its store;
-//! the tests compare with a watchpoint on the word itself. If no neighbour is suitable, the probe is on the store.
+//! Limits: jumps through tables are not recognized, so in theory a neighbour might be reached without its store; the
+//! tests compare with a watchpoint on the word itself. If no neighbour is suitable, the probe is on the store.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +19,7 @@ use crate::place::{Site, Value, WAITS, behind, bit, in_front, ways, written};
 
 /// Largest number of instructions of one walk; a store follows the read of the pointer by only a few instructions.
 const WALK: usize = 400;
-/// Smallest plausible number of stores; with fewer the code is not that of a known server.
+/// Smallest plausible number of stores; with fewer, the program is not a known server.
 const SITES_MIN: usize = 60;
 /// Registers that a call may change.
 const CLOBBERED: [Register; 9] = [
@@ -64,7 +64,7 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
     Ok(sites)
 }
 
-/// Returns the bit of the register that an instruction loads from memory; 0 if it is not such a load.
+/// Returns the bit of the register into which an instruction loads a value from memory; 0 if it is not such a load.
 fn reading(found: &Instruction) -> u16 {
     let is_reading = found.mnemonic() == Mnemonic::Mov
         && found.op0_kind() == OpKind::Register
@@ -107,7 +107,7 @@ fn walk(
     }
 }
 
-/// Returns the value that the instruction writes to the word, or `None` if it writes none.
+/// Returns the value that the instruction stores as the wait event, or `None` if it is no such store.
 fn stored(at: &Instruction, holds: u16) -> Option<Value> {
     let is_store = at.mnemonic() == Mnemonic::Mov
         && at.op0_kind() == OpKind::Memory

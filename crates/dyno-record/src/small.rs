@@ -1,4 +1,4 @@
-//! Small tables of a trace for the sessions of a recording.
+//! Writer of a trace's small tables from the sessions of a recording.
 
 use dyno_evidence::EvidenceError;
 use dyno_evidence::trace_store::{SessionRow, small};

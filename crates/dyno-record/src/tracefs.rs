@@ -1,9 +1,9 @@
 //! Probes with fields (texts, numbers behind pointers), which must first be defined by name in tracefs.
 //!
 //! A definition is a line in `uprobe_events`. It costs nothing until an event is opened on it, but it survives if its
-//! creator is killed. So a child process that holds only this file waits for the end of its parent, however that
-//! comes, and removes the lines. If tracefs is not mounted, a thread mounts it in a private mount namespace: nobody
-//! else sees it, and it is gone with the thread.
+//! creator is killed. So a child process that holds only this file waits until its parent ends, for whatever reason,
+//! and removes the lines. If tracefs is not mounted, a thread mounts it in a private mount namespace: nobody else sees
+//! it, and it is gone with the thread.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -19,9 +19,9 @@ const MOUNTED: &str = "/sys/kernel/tracing";
 /// Probes with the same fields share an event: the kernel removes them together, instead of waiting for a grace
 /// period after each.
 pub struct Definition {
-    /// Index of its event.
+    /// Index of the event that the probe belongs to.
     pub event: usize,
-    /// Offset in the file.
+    /// Offset of the probe in the program file.
     pub offset: u64,
     /// Fields in the syntax of tracefs.
     pub fields: String,
@@ -29,7 +29,7 @@ pub struct Definition {
 
 /// Defined probes; the definitions are removed when this is dropped.
 pub struct Defined {
-    /// Index of each event, and the kernel's number of it.
+    /// Index of each event, and the kernel's number for it.
     pub numbers: Vec<(usize, u64)>,
     lines: Vec<u8>,
     file: File,
@@ -132,7 +132,7 @@ unsafe fn guard(reads: i32, file: i32, lines: &[u8]) -> ! {
     }
 }
 
-/// Writes each removal line separately, and again while its event is still open.
+/// Writes each removal line separately, and tries again while the kernel reports that the event is still open.
 fn take_away(file: i32, lines: &[u8]) {
     let (mut from, mut tries) = (0, 0);
     while from < lines.len() && tries < 500 {

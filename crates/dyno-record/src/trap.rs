@@ -30,16 +30,16 @@ unsafe extern "C" {
     fn dyno_record_stepped();
 }
 
-/// Calls per repetition, and repetitions; the cheapest repetition counts.
+/// Number of calls per repetition; the cheapest of [`GOES`] repetitions counts.
 const CALLS: u64 = 500;
 const GOES: usize = 3;
 
-/// CPU time that probes cost per note [ns].
+/// CPU time that a probe costs per note [ns].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trap {
-    /// On an instruction that the kernel emulates [ns].
+    /// Cost of a probe on an instruction that the kernel emulates [ns].
     pub emulated_ns: u64,
-    /// On an instruction that the kernel single-steps [ns].
+    /// Cost of a probe on an instruction that the kernel single-steps [ns].
     pub stepped_ns: u64,
     /// True if the kernel emulates a `nop` of several bytes.
     pub long_nops: bool,

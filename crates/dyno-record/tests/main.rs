@@ -1,4 +1,4 @@
-//! Tests of the calls and waits that sessions make of notes, and of the code of installed servers.
+//! Tests of the calls and waits that sessions derive from notes, and of the code of installed servers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Requests of FUSE through `io_uring` instead of `/dev/fuse` (Linux 6.14 and later).
+//! FUSE requests through `io_uring` instead of `/dev/fuse` (Linux 6.14 and later).
 //!
 //! ```text
 //!   a program --> kernel --> queue of its processor --> a free entry: header and payload in our memory
@@ -7,10 +7,11 @@
 //!   [`Ring::commit`] answers one, and offers its entry for the next request, with one system call for both
 //! ```
 //!
-//! The kernel has a queue for each processor, and uses none before each has an entry. One ring serves all of them, in
-//! the thread that made it. Layouts are those of `linux/fuse.h` (protocol 7.42).
+//! The kernel has one queue for each processor, and uses none of the queues until each has an entry. One ring serves
+//! all queues, in the thread that made the ring. Memory layouts are those of `linux/fuse.h` (protocol 7.42).
 //!
-//! The only `unsafe` of this crate is that the kernel writes to memory of [`memory::Entries`] while the thread waits.
+//! This crate needs `unsafe` only because the kernel writes to the memory of [`memory::Entries`] while the thread
+//! waits.
 
 #![cfg(target_os = "linux")]
 
@@ -31,7 +32,7 @@ pub fn is_offered() -> bool {
 /// Returns the number of processors that this kernel could have; FUSE has one queue for each.
 ///
 /// # Errors
-/// The system does not say it.
+/// The system does not report this number.
 pub fn queue_count() -> std::io::Result<u16> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
     let last = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<u16>().ok());

@@ -37,7 +37,7 @@ impl Header {
 /// A request from the kernel.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What is wanted (`enum fuse_opcode`).
+    /// Requested operation (`enum fuse_opcode`).
     pub opcode: u32,
     /// Number of the request.
     pub unique: u64,
@@ -88,10 +88,10 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Allocates memory for `count` entries; pages that are never used take none.
+    /// Allocates memory for `count` entries; pages that are never used take no memory.
     ///
     /// # Errors
-    /// The system has no such addresses.
+    /// The system cannot reserve the address space.
     pub fn new(count: usize, payload_bytes: usize) -> io::Result<Self> {
         let headers: Box<[_]> = (0..count).map(|_| UnsafeCell::new(Header::EMPTY)).collect();
         let payloads = Pages::new(count * payload_bytes)?;
@@ -134,7 +134,8 @@ impl Entries {
         }
     }
 
-    /// Writes the reply of an entry: an error (0 for none, else negative), or content. Returns the commit's number.
+    /// Writes the reply of an entry: an error (0 for none, otherwise negative) or content. Returns the id with which
+    /// the reply is committed.
     #[allow(unsafe_code)]
     pub fn reply(&mut self, entry: usize, error: i32, content: &[u8]) -> u64 {
         let start = entry * self.payload_bytes;
@@ -189,7 +190,7 @@ impl Pages {
     /// Returns the address at an offset.
     ///
     /// # Panics
-    /// It is not inside the pages.
+    /// The offset is not inside the pages.
     #[allow(unsafe_code)]
     fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset < self.bytes, "{offset} of {}", self.bytes);

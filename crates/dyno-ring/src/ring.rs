@@ -17,7 +17,7 @@ const REGISTER: u32 = 1;
 const COMMIT_AND_FETCH: u32 = 2;
 /// Number that marks the completion of a wake-up.
 const WOKEN: u64 = u64::MAX;
-/// Segments of an entry: header and payload.
+/// Number of segments of an entry: one for the header, one for the payload.
 const SEGMENTS: u32 = 2;
 
 /// How long to wait for requests.
@@ -61,7 +61,7 @@ impl Ring {
     /// thread that makes it is the only one that may use it.
     ///
     /// # Errors
-    /// The kernel has no such ring, or refuses it to this process.
+    /// The kernel does not support such a ring, or refuses it to this process.
     pub fn new(queues: u16, depth: u16, payload_bytes: usize) -> io::Result<Self> {
         let count = usize::from(queues) * usize::from(depth);
         let size = (count as u32 + 2).next_power_of_two();
@@ -112,11 +112,11 @@ impl Ring {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Submits what was committed, waits, and adds the entries with requests to `full`. Returns false once the
+    /// Submits the committed replies, waits, and adds the entries with requests to `full`. Returns false once the
     /// connection has ended.
     ///
     /// # Errors
-    /// The kernel fails.
+    /// A system call fails.
     pub fn wait(&mut self, wait: Wait, full: &mut Vec<u32>) -> io::Result<bool> {
         full.append(&mut self.full);
         self.enter(if full.is_empty() { wait } else { Wait::None })?;
@@ -143,7 +143,7 @@ impl Ring {
     /// sent at the next wait.
     ///
     /// # Errors
-    /// The kernel fails.
+    /// A system call fails.
     pub fn commit(&mut self, entry: u32, error: i32, content: &[u8]) -> io::Result<()> {
         let Some(file) = self.fuse.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(()) };
         let id = self.entries.reply(entry as usize, error, content);
@@ -192,7 +192,7 @@ impl Ring {
     }
 }
 
-/// Returns a command of FUSE with its arguments (`fuse_uring_cmd_req`).
+/// Returns a FUSE command for `io_uring` with its arguments (`fuse_uring_cmd_req`).
 fn command(file: i32, code: u32, commit_id: u64, queue: u16) -> opcode::UringCmd80 {
     let mut arguments = [0; 80];
     arguments[8..16].copy_from_slice(&commit_id.to_ne_bytes());

@@ -154,7 +154,7 @@ pub enum SleepTime {
     Var {
         /// Variable.
         var: VarId,
-        /// Length of its unit [us].
+        /// Length of the unit of the variable's value [us].
         unit_us: u64,
         /// Name of the variable, for messages.
         name: Box<str>,

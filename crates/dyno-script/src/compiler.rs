@@ -70,9 +70,9 @@ impl Compiler {
 
     /// Returns an error for each variable that a script reads but nothing can set.
     ///
-    /// A variable can be set by `\set`, by `\gset` or `\aset` with a matching prefix, or by [`Compiler::declare`]. It
-    /// is not an error in itself, because the branch that reads it may never run, but a client should refuse it.
-    /// Variables inside quotes are not included.
+    /// A variable can be set by `\set`, by `\gset` or `\aset` with a matching prefix, or by [`Compiler::declare`]. Such
+    /// a variable is not an error in itself, because the branch that reads it may never run, but a client should refuse
+    /// it. Variables inside quotes are not included.
     pub fn unassigned(&self) -> Vec<ScriptError> {
         self.names.unassigned()
     }
@@ -81,9 +81,9 @@ impl Compiler {
 /// An `\if` that is still open.
 struct Branch {
     offset: usize,
-    /// Jump over the current branch; `None` after `\else`.
+    /// Index of the jump command that skips the current branch; `None` after `\else`.
     unless: Option<usize>,
-    /// Jumps from the ends of the branches to the end of the whole `\if`.
+    /// Indexes of the jump commands that lead from the end of each branch to the end of the whole `\if`.
     exits: Vec<usize>,
     has_else: bool,
 }
@@ -214,7 +214,8 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Ends the current branch with a jump to the end of the `\if`, and sets the target of the jump over it to here.
+    /// Ends the current branch with a jump to the end of the `\if`, and lets the jump that skips the branch lead to the
+    /// command after it.
     fn leave_branch(&mut self, backslash: usize, name: &str) -> Result<(), ScriptError> {
         let Some(branch) = self.branches.last_mut() else {
             return Err(self.error(backslash, format!("{name} without \\if"), "put \\if before it"));

@@ -23,7 +23,7 @@ pub struct ScriptError {
     pub hint: String,
 }
 
-/// Expression (or `\sleep`) that cannot be evaluated with the current values.
+/// Reason why an expression (or a `\sleep`) cannot be evaluated with the current values.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EvalError {
     /// A variable is not set in this session.
@@ -105,7 +105,7 @@ pub enum EvalError {
     },
 }
 
-/// Error on the hot path; boxed, so that the usual result fits two registers.
+/// Error on the hot path; boxed, so that the usual result fits in two registers.
 pub(crate) type Fault = Box<EvalError>;
 
 /// Returns the beginning of a text, for a message.

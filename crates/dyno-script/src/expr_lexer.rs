@@ -34,7 +34,7 @@ const SYMBOLS: &[&str] =
 
 /// Reads the tokens of an expression that begins at `start`.
 ///
-/// Returns them, the last one being [`Token::End`], and the offset after the line.
+/// Returns the tokens, of which the last is [`Token::End`], and the offset after the line.
 pub(crate) fn tokens<'a>(source: &Source<'a>, start: usize) -> Result<(Vec<Spanned<'a>>, usize), ScriptError> {
     let mut found = Vec::new();
     let mut offset = start;
@@ -49,7 +49,7 @@ pub(crate) fn tokens<'a>(source: &Source<'a>, start: usize) -> Result<(Vec<Spann
     }
 }
 
-/// Skips blanks and continued line ends.
+/// Skips blanks and line continuations.
 pub(crate) fn skip_blanks(source: &Source, mut offset: usize) -> usize {
     loop {
         match source.byte(offset) {

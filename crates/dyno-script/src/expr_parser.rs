@@ -11,7 +11,7 @@ use crate::value::Scalar;
 
 /// Parses an expression that begins at `start` and extends to the end of its line.
 ///
-/// Returns it and the offset after the line.
+/// Returns the expression and the offset after the line.
 pub(crate) fn parse(source: &Source, start: usize, names: &mut Names) -> Result<(Expr, usize), ScriptError> {
     let (tokens, end) = tokens(source, start)?;
     let mut parser = Parser { source, tokens, place: 0, nesting: 0, names };

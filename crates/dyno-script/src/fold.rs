@@ -13,8 +13,8 @@ impl Node {
 
     /// Returns the node, replaced by a constant if its value is known at compile time.
     ///
-    /// That requires constant operands, no randomness, and a calculation that succeeds. One that fails is kept, and
-    /// fails when (and if) it is evaluated.
+    /// That requires constant operands, no randomness, and a calculation that succeeds. A calculation that fails is
+    /// kept unchanged, and fails only if it is evaluated.
     pub(crate) fn folded(self) -> Self {
         if !self.is_foldable() {
             return self;

@@ -1,4 +1,4 @@
-//! Functions of expressions: one row each.
+//! Functions that expressions can call, one table row for each.
 //!
 //! The parser, its messages and the list in the documentation are made from these rows.
 
@@ -90,7 +90,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
     row("sqrt", Function::Sqrt, (1, 1), "sqrt(number)"),
 ];
 
-/// Returns the function with this name, in any case.
+/// Returns the function with this name, ignoring case.
 pub(crate) fn find(name: &str) -> Option<&'static Signature> {
     SIGNATURES.iter().find(|signature| signature.name.eq_ignore_ascii_case(name))
 }

@@ -74,7 +74,8 @@ pub(crate) fn command<'s>(source: &Source<'s>, backslash: usize) -> Result<(Meta
     Err(source.error(backslash, format!("unknown command \\{name}"), hint))
 }
 
-/// Returns the next word of a line and the offset after it; without a word, the offset after the line.
+/// Returns the next word of a line and the offset after it; if the line has no more words, `None` and the offset after
+/// the line.
 pub(crate) fn next_word<'s>(source: &Source<'s>, offset: usize) -> (Option<Word<'s>>, usize) {
     let start = skip_blanks(source, offset);
     let mut end = start;
@@ -145,7 +146,7 @@ pub(crate) fn check_name(source: &Source, word: Word) -> Result<(), ScriptError>
 
 /// Returns the duration of a `\sleep` from its words: an integer or a variable, and a unit.
 ///
-/// The unit may follow the number directly; without a unit it is seconds.
+/// The unit may follow the number directly; without a unit, the duration is in seconds.
 pub(crate) fn sleep_time(
     source: &Source,
     name: Word,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::source::Source;
 use crate::{ScriptError, Symbols, VarId};
 
-/// Slots of variables, and how they are used.
+/// Slots of variables, with the places where they are set and read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub(crate) symbols: Symbols,
@@ -18,7 +18,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the slot of a variable that is set.
+    /// Returns the slot of a variable, and records that a command sets it.
     pub(crate) fn assign(&mut self, name: &str) -> VarId {
         let var = self.symbols.intern(name);
         self.assigned.insert(var);
@@ -30,7 +30,7 @@ impl Names {
         self.prefixes.push(prefix.to_owned());
     }
 
-    /// Returns the slot of a variable that is read at `offset`.
+    /// Returns the slot of a variable, and records that it is read at `offset`.
     pub(crate) fn read(&mut self, source: &Source, name: &str, offset: usize) -> VarId {
         let var = self.symbols.intern(name);
         if self.read.insert(var) {
@@ -41,7 +41,7 @@ impl Names {
         var
     }
 
-    /// Returns the slot of a name that may or may not be a variable.
+    /// Returns the slot of a name that may not be a variable, without recording a read.
     pub(crate) fn mention(&mut self, name: &str) -> VarId {
         self.symbols.intern(name)
     }

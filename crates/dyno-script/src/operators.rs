@@ -22,7 +22,7 @@ pub(crate) const SIGN: u8 = 9;
 const KEYWORDS: &[&str] =
     &["and", "or", "not", "is", "isnull", "notnull", "null", "true", "false", "case", "when", "then", "else", "end"];
 
-/// Returns true if a word is a keyword, in any case.
+/// Returns true if a word is a keyword, ignoring case.
 pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word))
 }

@@ -133,9 +133,9 @@ pub(crate) fn hash_murmur2(number: i64, seed: i64) -> i64 {
 
 /// Returns the place of `number` (taken modulo `size`) in a pseudo-random permutation of 0 to `size - 1`.
 ///
-/// There are six rounds. Each multiplies by an odd number, flips bits and rotates within the largest power of two
-/// that fits, once from below and once from above, then adds an offset modulo the size. All three steps are
-/// one-to-one, so the whole is.
+/// There are six rounds. Each multiplies by an odd number, flips bits and rotates within the largest power of two that
+/// fits, once from below and once from above, then adds an offset modulo the size. All three steps are one-to-one, so
+/// the whole mapping is, too.
 pub(crate) fn permute(number: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;

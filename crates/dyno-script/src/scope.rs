@@ -44,7 +44,7 @@ impl Scope {
         Self { slots: vec![Slot::default(); symbols.len()], debug: Vec::new() }
     }
 
-    /// Returns the value, or `None` if it was never set; allocates for text only.
+    /// Returns a variable's value, or `None` if it is not set; allocates memory only for text.
     pub fn get(&self, var: VarId) -> Option<Value> {
         let slot = self.slots.get(var.index())?;
         match slot.reading {
@@ -54,7 +54,7 @@ impl Scope {
         }
     }
 
-    /// Returns true if the variable was set (also to NULL).
+    /// Returns true if the variable has been set, even to NULL.
     pub fn is_set(&self, var: VarId) -> bool {
         self.slots.get(var.index()).is_some_and(|slot| !matches!(slot.reading, Reading::Unset))
     }
@@ -71,7 +71,7 @@ impl Scope {
         self.slot(var).reading = Reading::Scalar(reading);
     }
 
-    /// Stores text, such as a column of a result; an expression uses it as a number if it is one.
+    /// Stores a text, such as a column of a result; if the text is a number, expressions use it as one.
     pub fn set_text(&mut self, var: VarId, text: &str) {
         let slot = self.slot(var);
         slot.text.clear();

@@ -1,6 +1,6 @@
 //! Search for the nearest known name, for messages about unknown ones.
 
-/// Returns the candidate with the fewest differences from `name`, if it is close enough to be meant.
+/// Returns the candidate with the fewest differences from `name`, if it is similar enough to be what the author meant.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     let tolerance = 1 + name.chars().count() / 4;

@@ -42,7 +42,7 @@ pub(crate) struct Scanned {
     pub(crate) ended: Ended,
 }
 
-/// Number of words kept of a statement, which is what `create or replace function` needs.
+/// Number of first words that are kept for a command; `create or replace function` needs four.
 const WORDS: usize = 4;
 
 /// Scans one command from `offset` on.
@@ -69,7 +69,7 @@ pub(crate) struct Lexer<'s> {
     pub(crate) offset: usize,
     /// True while only blanks and line comments have been read.
     pub(crate) leading: bool,
-    /// Text before this offset is in `fragments` already.
+    /// Offset up to which the text has already been copied to `fragments`.
     pub(crate) copied: usize,
     fragments: Vec<Fragment>,
     start: Option<usize>,

@@ -64,7 +64,8 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Returns the offset of a quote that continues the string that just ended: one after a line break.
+    /// Returns the offset of the quote that continues the string that has just ended, if there is one; a line break
+    /// must be in between.
     fn continued(&self) -> Option<usize> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c);
         let rest = self.source.text.as_bytes().get(self.offset..)?;
@@ -73,13 +74,13 @@ impl Lexer<'_> {
         (broken && rest.get(blanks) == Some(&b'\'')).then_some(self.offset + blanks)
     }
 
-    /// Returns the length in bytes of the character `ahead` bytes from here.
+    /// Returns the length of the character that begins `ahead` bytes after the current offset [bytes].
     fn character(&self, ahead: usize) -> usize {
         let rest = self.source.text.get(self.offset + ahead..).unwrap_or_default();
         rest.chars().next().map_or(1, char::len_utf8)
     }
 
-    /// Scans a name in double quotes; two quotes are one quote within it.
+    /// Scans a name in double quotes; two double quotes within the name stand for one.
     pub(crate) fn quoted(&mut self, quote: u8, what: &str) -> Result<(), ScriptError> {
         let start = self.offset;
         self.offset += 1;
@@ -119,7 +120,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Records the variables between `start` and here as quoted ones.
+    /// Records the variables between `start` and the current offset as quoted variables.
     fn variables_within(&mut self, start: usize) {
         let end = self.offset;
         self.offset = start;

@@ -22,7 +22,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns true if a condition with this value holds: true, or a number other than zero.
+    /// Returns true if the value makes a condition true: it is true, or a number other than zero.
     pub fn truth(&self) -> bool {
         match self {
             Self::Null | Self::Text(_) => false,
@@ -54,7 +54,7 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
-    /// Returns true if a condition with this value holds: true, or a number other than zero.
+    /// Returns true if the value makes a condition true: it is true, or a number other than zero.
     pub(crate) fn truth(self) -> bool {
         match self {
             Self::Null => false,
@@ -90,7 +90,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the name of its type.
+    /// Returns the name of the value's type.
     pub(crate) fn type_name(self) -> &'static str {
         match self {
             Self::Null => "null",

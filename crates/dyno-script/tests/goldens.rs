@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::support::{Run, run};
 
-/// Text of a variable by client, transaction and name.
+/// Texts of variables by client, transaction and name.
 type Values = BTreeMap<(usize, usize, String), String>;
 
-/// Returns the options in the first line.
+/// Returns the options in the first line of a golden file.
 fn options(head: &str) -> Run<'_> {
     let mut run = Run { seed: 0, clients: 0, transactions: 0, defines: Vec::new() };
     for option in head.split('\t').skip(2) {

@@ -4,7 +4,7 @@ use crate::support::{Run, run};
 use dyno_script::{Command, Compiler, EvalError, Rng, Scope, Seeds, Value, eval};
 use proptest::prelude::*;
 
-/// Compiles and runs a text; whatever is wrong with it must be an error.
+/// Compiles and runs a text; anything wrong with the text must be reported as an error, not cause a panic.
 fn survive(text: &str) {
     let defines = vec![("a", "1"), ("b", "x")];
     let what = Run { seed: 1, clients: 1, transactions: 2, defines };
@@ -13,7 +13,8 @@ fn survive(text: &str) {
     }
 }
 
-/// Integer arithmetic with its value in 128 bits; `None` if 64 bits cannot hold it or a divisor is zero.
+/// Text of an integer expression, and its value computed in 128 bits; `None` if 64 bits cannot hold the value or a
+/// divisor is zero.
 #[derive(Debug, Clone)]
 struct Sum {
     text: String,

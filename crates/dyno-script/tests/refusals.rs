@@ -9,7 +9,8 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Checks that each text is refused with this beginning of the message and these words in the hint.
+/// Checks that each script is refused with a message that begins with the given text, and a hint that contains the
+/// given words.
 ///
 /// The beginning is compared after the file's name.
 fn check(table: &[(&str, &str, &str)]) {

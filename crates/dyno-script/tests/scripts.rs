@@ -13,7 +13,7 @@ fn sqls(script: &Script) -> Vec<&Sql> {
     commands.filter_map(|command| if let Command::Sql(sql) = command { Some(sql) } else { None }).collect()
 }
 
-/// Returns the texts for the extended protocol.
+/// Returns the SQL texts of a script's commands for the extended protocol.
 fn texts(text: &str) -> Vec<String> {
     sqls(&compile(text).1).into_iter().map(|sql| sql.text.clone()).collect()
 }

@@ -4,14 +4,14 @@
 use crate::comoments::Comoments;
 use crate::keys::{Ordered, doubled_ranks};
 
-/// Spearman's rho of two slices of one length.
+/// Spearman's rho of two slices of equal length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spearman {
     /// Correlation of the mid-ranks; NaN when one side does not vary.
     pub rho: f64,
     /// Sum of the squared differences of the ranks.
     pub s: f64,
-    /// True if a value occurs twice on one side.
+    /// True if a value occurs more than once on one side.
     pub ties: bool,
 }
 
@@ -31,7 +31,7 @@ pub fn spearman<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Spearman {
     Spearman { rho, s, ties }
 }
 
-/// Kendall's tau-b of two slices of one length.
+/// Kendall's tau-b of two slices of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kendall {
     /// Number of concordant pairs minus number of discordant pairs.
@@ -69,7 +69,7 @@ fn pairs_of(n: u64) -> i128 {
     i128::from(n) * (i128::from(n) - 1) / 2
 }
 
-/// Sorts, and returns the number of pairs that were in the wrong order; equal ones do not count.
+/// Sorts the values, and returns the number of pairs that were in the wrong order; equal values do not count.
 fn inversions(values: &mut [u64], aside: &mut [u64]) -> u64 {
     let n = values.len();
     if n < 2 {

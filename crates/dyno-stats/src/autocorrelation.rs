@@ -20,8 +20,8 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// NIST `StRD`: `NumAcc1` r1 = -0.5; `NumAcc2` (1.2, then 1.1 and 1.3 in turn, 1001 values)
-    /// r1 = -0.999. Both exact.
+    /// NIST `StRD`: `NumAcc1` r1 = -0.5; `NumAcc2` (1.2, then 1.1 and 1.3 alternately, 1001 values) r1 = -0.999. Both
+    /// exact.
     #[test]
     fn certified_values() {
         let r = autocorrelation(&[10_000_001.0, 10_000_003.0, 10_000_002.0], 1);

@@ -1,4 +1,4 @@
-//! Moments of pairs, mergeable without loss of digits: the input of a correlation or a line.
+//! Moments of pairs, mergeable without loss of digits: the input of a correlation or of a straight-line fit.
 
 use crate::moments::total;
 
@@ -11,17 +11,17 @@ pub struct Comoments {
     pub mean_x: f64,
     /// Mean of y.
     pub mean_y: f64,
-    /// Sum over `(x - mean_x)^2`.
+    /// Sum of `(x - mean_x)^2`.
     pub xx: f64,
-    /// Sum over `(y - mean_y)^2`.
+    /// Sum of `(y - mean_y)^2`.
     pub yy: f64,
-    /// Sum over `(x - mean_x)(y - mean_y)`.
+    /// Sum of `(x - mean_x)(y - mean_y)`.
     pub xy: f64,
 }
 
 impl Comoments {
-    /// Returns the comoments of two slices, the longer of which is cut, by the corrected two-pass algorithm (Chan,
-    /// Golub and `LeVeque` 1983).
+    /// Returns the comoments of two slices by the corrected two-pass algorithm (Chan, Golub and `LeVeque` 1983);
+    /// surplus values of the longer slice are ignored.
     pub fn of(x: &[f64], y: &[f64]) -> Self {
         let count = x.len().min(y.len());
         if count == 0 {

@@ -58,7 +58,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// Returns a + b and its rounding error if a has the larger magnitude.
+/// Returns a + b and its rounding error; a must have the larger magnitude.
 fn quick_sum(a: f64, b: f64) -> Dd {
     let sum = a + b;
     Dd { hi: sum, lo: b - (sum - a) }

@@ -1,7 +1,7 @@
 //! Description of a column of numbers in groups: the content of `dbdyno stats`.
 //!
-//! The values of a group are sorted once; quantiles, their intervals, ranks, the histogram, fences and the longest all
-//! use that order. Groups are processed in parallel. Memory: about 24 bytes per value while it runs.
+//! The values of a group are sorted once; quantiles, their intervals, ranks, the histogram, fences and the longest
+//! values all use that order. Groups are processed in parallel. Memory: about 24 bytes per value while it runs.
 
 mod column;
 mod group;
@@ -49,7 +49,8 @@ fn shift<T: Ordered>(sorted: &[Vec<u64>]) -> T {
 /// Largest number of lists (one per part and piece); above it, sorting by part is cheaper.
 const LISTS_MAX: usize = 1 << 20;
 
-/// Returns the keys of the values, divided by `part`.
+/// Returns the keys of the values, divided into `parts` lists; `part` returns the number of the list for a value of a
+/// piece.
 fn partition<T: Ordered>(
     pieces: &[Piece<T>],
     parts: usize,
@@ -79,7 +80,8 @@ fn partition<T: Ordered>(
         .collect()
 }
 
-/// Returns the same for many parts: memory is proportional to the values, not to parts times pieces.
+/// Returns the same as [`partition`] for many parts: memory is proportional to the number of values, not to parts times
+/// pieces.
 fn partition_many<T: Ordered>(
     pieces: &[Piece<T>],
     parts: usize,
@@ -156,7 +158,8 @@ fn in_blocks<T: Ordered>(pieces: &[Piece<T>], request: &Request, shift: T) -> Ve
         .collect()
 }
 
-/// Returns the longest values over all groups: the sorted keys give the smallest key to list, one pass finds the rows.
+/// Returns the longest values over all groups: the sorted keys give the smallest key to list, then one pass over the
+/// pieces finds the rows.
 fn longest<T: Ordered>(pieces: &[Piece<T>], sorted: &[Vec<u64>], count: usize) -> Vec<Longest> {
     if count == 0 {
         return Vec::new();

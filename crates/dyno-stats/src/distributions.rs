@@ -155,7 +155,8 @@ pub fn normal_cdf(z: f64) -> f64 {
     if z > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// Returns the `p` quantile of a standard normal, by Halley's method from Abramowitz and Stegun 26.2.23.
+/// Returns the `p` quantile of a standard normal, by Halley's method, starting from the approximation of Abramowitz and
+/// Stegun 26.2.23.
 pub fn normal_quantile(p: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&p) {
         return None;

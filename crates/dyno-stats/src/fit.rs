@@ -32,8 +32,8 @@ impl<R: Real> Triangle<R> {
         self.values[row * self.size + column]
     }
 
-    /// Folds in rows, which are passed column by column (each of the same length); the contents of the columns are
-    /// overwritten.
+    /// Folds rows into the triangle. The rows are passed column by column (each of the same length), and the contents
+    /// of the columns are overwritten.
     fn fold(&mut self, columns: &mut [Vec<R>]) {
         for j in 0..self.size {
             let (left, right) = columns.split_at_mut(j + 1);

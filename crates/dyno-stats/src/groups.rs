@@ -1,8 +1,8 @@
 //! Summaries of all groups (usually an arm in a block) at once, in parallel.
 //!
 //! Quantiles are exact without sorting everything: the histogram, which is made anyway, gives the bucket of each rank;
-//! only the values of those buckets are selected and sorted. Time is linear for any list of quantiles that needs few
-//! buckets, and a plain sort at worst.
+//! only the values of those buckets are selected and sorted. The time is linear for any list of quantiles that needs
+//! few buckets, and that of a plain sort at worst.
 
 use rayon::prelude::*;
 
@@ -37,7 +37,7 @@ pub struct GroupSummary {
     pub mean: f64,
     /// Sum of squared deviations from the mean.
     pub m2: f64,
-    /// Type 7 quantiles, one per q asked for; NaN when there are no values or q is not in 0..=1.
+    /// Type 7 quantiles, one for each requested q; NaN if there are no values or q is not in 0..=1.
     pub quantiles: Vec<f64>,
     /// Largest value; 0 when there are none.
     pub max: u64,

@@ -1,9 +1,10 @@
 //! Log-bucket histogram of whole numbers: small, mergeable, with a bounded relative error.
 //!
-//! Each value below 256 has a bucket. Above, every power of two is divided into 128 buckets of equal width, so a bucket
-//! is at most 1/128 of its lower end wide, and its middle is at most 1/256 (0.39 %) away from any value in it. All of
-//! u64 needs 7,424 buckets (58 KiB); memory is allocated only up to the largest value seen. Limits: order and exact
-//! values are lost; a quantile is the nearest-rank one (R's type 1), to the middle of its bucket.
+//! Each value below 256 has its own bucket. Above that, every power of two is divided into 128 buckets of equal width,
+//! so a bucket is at most 1/128 of its lower end wide, and its middle is at most 1/256 (0.39 %) away from any value in
+//! it. All of u64 needs 7,424 buckets (58 KiB); memory is allocated only up to the largest value seen. Limits: order
+//! and exact values are lost; a quantile is the nearest-rank quantile (R's type 1), reported as the middle of its
+//! bucket.
 
 /// log2 of the number of buckets per power of two.
 const SPLIT_BITS: u32 = 7;
@@ -158,7 +159,7 @@ impl LogHistogram {
     }
 
     /// Returns the nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), as the middle of its bucket but
-    /// never outside the extremes. `None` if empty or `q` is not within 0..=1.
+    /// never outside the smallest and the largest value. `None` if empty or `q` is not within 0..=1.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let (min, max) = (self.min()?, self.max()?);
         if !(0.0..=1.0).contains(&q) {

@@ -2,7 +2,7 @@
 //!
 //! Ranks, quantiles and the K largest need only the order of values, so whole numbers and floats share one set of
 //! kernels over `u64`. The sort is a radix sort over the bits in which the keys differ: waits in microseconds differ in
-//! about twenty, and two passes sort them.
+//! about twenty bits, and two passes sort them.
 
 /// A number that has a key: `a < b` exactly when `a.key() < b.key()`.
 pub trait Ordered: Copy + Default + Send + Sync {
@@ -39,8 +39,8 @@ impl Ordered for i64 {
 }
 
 impl Ordered for f64 {
-    /// The bits of a positive float rise with it; those of a negative one fall and are inverted. Minus zero becomes
-    /// zero.
+    /// Returns the bits of the float, changed so that keys have the order of the floats: the bits of a positive float
+    /// rise with its value, those of a negative float fall and are therefore inverted. Minus zero becomes zero.
     fn key(self) -> u64 {
         let bits = (self + 0.0).to_bits();
         if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -59,9 +59,9 @@ impl Ordered for f64 {
     }
 }
 
-/// Bits per pass.
+/// Number of key bits that one pass of the radix sort uses.
 const DIGIT: u32 = 11;
-/// Length below which the library's own sort is faster.
+/// Length below which the standard library's sort is faster.
 const RADIX_FROM: usize = 4096;
 
 /// Sorts keys in rising order.

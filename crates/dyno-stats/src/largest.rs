@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Keeps the `capacity` largest values. Of equal values the one with the larger payload stays, so that the result does
-/// not depend on the order of arrival or of merging.
+/// List of the `capacity` largest values. Of equal values, the one with the larger payload stays, so that the result
+/// does not depend on the order of arrival or of merging.
 #[derive(Clone, Debug)]
 pub struct Largest<T: Ord> {
     capacity: usize,

@@ -11,7 +11,7 @@ pub struct Moments {
     pub count: u64,
     /// Mean; 0 without values.
     pub mean: f64,
-    /// Sum over `(value - mean)^2`.
+    /// Sum of `(value - mean)^2`.
     pub m2: f64,
 }
 
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!((m.mean, m.standard_deviation()), (10_000_002.0, Some(1.0)));
     }
 
-    /// NIST `StRD` `NumAcc4`: 10000000.2, then 10000000.1 and 10000000.3 in turn, 1001 values;
-    /// sd 0.1. The data themselves carry only 8.3 digits of it.
+    /// NIST `StRD` `NumAcc4`: 10000000.2, then 10000000.1 and 10000000.3 alternately, 1001 values; sd 0.1. The data
+    /// themselves carry only 8.3 digits of it.
     #[test]
     fn numacc4_keeps_the_digits_that_the_data_have() {
         let values: Vec<f64> = (0..1001)

@@ -3,7 +3,7 @@
 use crate::distributions::normal_cdf;
 use crate::special::ln_gamma_front;
 
-/// Points and weights of the Gauss-Legendre rule of 16 points on -1..1, its positive half (Abramowitz and Stegun 25.4).
+/// Points and weights of the positive half of the 16-point Gauss-Legendre rule on -1..1 (Abramowitz and Stegun 25.4).
 const RULE: [(f64, f64); 8] = [
     (0.095_012_509_837_637_44, 0.189_450_610_455_068_5),
     (0.281_603_550_779_258_9, 0.182_603_415_044_923_6),

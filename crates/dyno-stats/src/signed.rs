@@ -12,13 +12,13 @@ use crate::keys::Ordered;
 /// Number of low bits of a float's key that a bucket ignores.
 const DROPPED: u32 = 52 - 7;
 
-/// Returns the number of the bucket of a value; it rises with the value.
+/// Returns the number of the bucket of a value; larger values never have a smaller number.
 pub fn bucket_of(value: f64) -> u32 {
     (value.key() >> DROPPED) as u32
 }
 
-/// Returns the lower end (included) and upper end (excluded) of a bucket; reversed below zero. The bucket of zero is 0
-/// to 0.
+/// Returns the ends of a bucket: the lower end is included and the upper end excluded, or the reverse for a bucket of
+/// negative values. Both ends of the bucket of zero are 0.
 pub fn bounds_of(bucket: u32) -> (f64, f64) {
     let low = f64::of_key(u64::from(bucket) << DROPPED);
     if low == 0.0 {
@@ -42,7 +42,7 @@ impl SignedHistogram {
         }
     }
 
-    /// Returns the histogram of keys in rising order: one search per bucket instead of one count per value.
+    /// Returns the histogram of keys in rising order; this takes one search per bucket instead of one step per value.
     pub fn of_sorted<T: Ordered>(keys: &[u64]) -> Self {
         let mut made = Self::default();
         let mut rest = keys;

@@ -1,8 +1,8 @@
 //! The incomplete beta and gamma functions as logarithms, so that tails far below the range of a float keep their size.
 //!
-//! Both are a leading factor with a series or continued fraction (Didonato and Morris 1992; DLMF 8.11.4, 8.9.2). The leading factor is
-//! a binomial or Poisson probability, computed by its saddle point (Loader 2000, *Fast and accurate computation of
-//! binomial probabilities*): no digits are lost where counts are in the millions.
+//! Both are computed from a leading factor and a series or continued fraction (Didonato and Morris 1992; DLMF 8.11.4,
+//! 8.9.2). The leading factor is a binomial or Poisson probability, computed by its saddle point (Loader 2000, *Fast
+//! and accurate computation of binomial probabilities*): no digits are lost where counts are in the millions.
 
 use std::f64::consts::PI;
 
@@ -110,8 +110,8 @@ fn deviance(x: f64, mean: f64) -> f64 {
 }
 
 /// Returns the continued fraction by which the leading factor is divided to give `I_x(a, b)` (Didonato and Morris 1992,
-/// *Algorithm 708*, section 8), by Lentz's method; it converges for `x` up to `a / (a + b)`. `rest`, not x, decides its
-/// first term: no digits are lost where x is close to 1.
+/// *Algorithm 708*, section 8), by Lentz's method; it converges for `x` up to `a / (a + b)`. The first term is computed
+/// from `rest`, not from x, so that no digits are lost where x is close to 1.
 fn beta_fraction(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     let (mut value, mut above, mut below) = (0.0, 0.0, 0.0);
     for step in 0..LAST_STEP {

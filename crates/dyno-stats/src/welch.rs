@@ -1,5 +1,5 @@
-//! Welch's statistic from the moments of two samples. Callers with a t distribution compute the p-value, which assumes
-//! independent values; waits of one session are not independent.
+//! Welch's statistic from the moments of two samples. The caller computes the p-value from a t distribution. The
+//! p-value assumes independent values, but waits of one session are not independent.
 
 use crate::moments::Moments;
 
@@ -16,7 +16,8 @@ pub struct Welch {
     pub df: f64,
 }
 
-/// Computes Welch's statistic (1947) of a minus b; `None` below two values in an arm or if neither arm varies.
+/// Computes Welch's statistic (1947) of the mean of a minus the mean of b; `None` below two values in an arm or if
+/// neither arm varies.
 pub fn welch(a: &Moments, b: &Moments) -> Option<Welch> {
     let per_mean_a = a.variance()? / a.count as f64;
     let per_mean_b = b.variance()? / b.count as f64;

@@ -50,7 +50,7 @@ fn column(path: &Path, name: &str) -> Vec<i64> {
     values
 }
 
-/// Returns all files of a run by name.
+/// Returns the contents of all files of a run, by path.
 fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(run).unwrap() {
@@ -64,7 +64,8 @@ fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Lexing, filling and packing are compiled twice; the bytes of every table must be equal.
+/// Lexing, filling and packing are compiled twice, with and without wide registers; the bytes of every table must be
+/// equal.
 #[test]
 fn an_import_is_the_same_by_wide_registers_and_without() {
     let scratch = Scratch::new();
@@ -88,7 +89,7 @@ fn an_import_is_the_same_by_wide_registers_and_without() {
 }
 
 const STAMP: &str = "*** 2020-06-13T12:20:03.000000+00:00\n";
-/// The same moment [ns since the UNIX epoch].
+/// The moment of [`STAMP`] [ns since the UNIX epoch].
 const STAMP_NS: i64 = 1_592_050_803_000_000_000;
 
 /// The buffer is larger before the first stamp than after it.

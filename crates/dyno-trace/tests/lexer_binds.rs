@@ -21,7 +21,7 @@ fn values(text: &str) -> Vec<String> {
 
 const EXEC: &str = "EXEC #1:c=0,e=1,p=0,cr=0,cu=0,mis=0,r=0,dep=0,og=1,plh=0,tim=9\n";
 
-/// Returns a section with these last lines of its binds, closed by an EXEC.
+/// Returns a BINDS section whose binds end with these lines, followed by an EXEC.
 fn section(lasts: &[&str]) -> String {
     let bind = |(number, last): (usize, &&str)| {
         format!(

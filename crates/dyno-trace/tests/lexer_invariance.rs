@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const OPTIONS: Options = Options { binds: true, cap: 16 << 20, careful: false };
 
-/// The samples of unread stretches are compared too, so that equal readings are equal in everything.
+/// Checks that two readings are equal, including the samples of their unread stretches.
 fn assert_same(expected: &Reading, found: &Reading, what: &str) {
     for (a, b) in expected.records.iter().zip(&found.records) {
         assert_eq!(a, b, "{what}");

@@ -1,4 +1,4 @@
-//! Tests what each kind of record becomes, version by version.
+//! Tests how each kind of line is read, version by version.
 #![allow(clippy::unwrap_used)]
 
 use crate::lexer_common::{batch_of, only, read, words};

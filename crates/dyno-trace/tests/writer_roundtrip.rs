@@ -11,7 +11,7 @@ use dyno_trace::oracle_10046::job::{Job, JobError, JobOptions};
 use dyno_trace::oracle_10046::writer::write_trace;
 use proptest::prelude::*;
 
-/// Columns with positions in the original file, which differ in the written one.
+/// Columns with positions in the original file, which differ in the written file.
 const PLACES: [&str; 8] = ["line", "byte_offset", "bytes", "lines", "first_line", "records", "path", "length_of_file"];
 
 struct Scratch(PathBuf);
@@ -91,7 +91,8 @@ fn written(run: &Path, out: &Path) -> PathBuf {
     PathBuf::from(told["files"][0]["path"].as_str().unwrap())
 }
 
-/// Returns both written texts; panics if the evidence differs.
+/// Imports a file, writes it, imports and writes the result again, and returns both written texts; `None` if the file
+/// is refused. Panics if the evidence differs.
 fn round(file: &Path, scratch: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let (first, second) = (scratch.join("run1"), scratch.join("run2"));
     match import(file, &first) {
@@ -161,7 +162,7 @@ fn a_trace_in_canonical_form_is_written_as_it_was() {
     assert_eq!(of_text(text).0, text);
 }
 
-/// Returns a record of any kind as text with a given time.
+/// Returns a strategy for a record of any kind: the values from which [`text_of`] makes its text.
 fn record() -> impl Strategy<Value = (u8, u64, i64, i64, u8)> {
     (0u8..14, 1u64..4, 0i64..2_000, 0i64..900, 0u8..3)
 }

@@ -6,7 +6,7 @@ fn words(rest: &[u8]) -> usize {
     rest.iter().take_while(|byte| is_word(**byte)).count()
 }
 
-/// Returns the piece that a text begins with; `None` if `PostgreSQL`'s rules apply to it.
+/// Returns the first piece of a text; `None` if it follows `PostgreSQL`'s rules.
 pub(super) fn piece(rest: &[u8]) -> Option<Made> {
     Some(match rest {
         // `a--1` is no comment.

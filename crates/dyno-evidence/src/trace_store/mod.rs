@@ -20,7 +20,7 @@ pub const UNOBSERVED: u32 = u32::MAX;
 
 /// Number of rows in a part.
 const PART_ROWS: usize = 1 << 17;
-/// Rows buffered before they are turned into columns.
+/// Number of rows that are buffered before they are converted to columns.
 const KEPT: usize = 1 << 14;
 
 struct Statement {
@@ -28,10 +28,10 @@ struct Statement {
     text: String,
 }
 
-/// Writer of the evidence.
+/// Writer of a trace's tables.
 pub struct Store {
     dir: PathBuf,
-    /// Offset from the monotonic to the wall clock [ns].
+    /// Difference between the wall clock and the monotonic clock [ns].
     offset_ns: i64,
     waits: Vec<WaitRow>,
     calls: Vec<CallRow>,
@@ -40,32 +40,33 @@ pub struct Store {
     statements: Vec<Statement>,
     by_text: HashMap<Vec<u8>, u32>,
     by_id: HashMap<u64, u32>,
-    /// Number of the statement with a query id, by the number of the statement known by the same text.
+    /// For a statement first known by its text, the number of the statement that has its query id.
     of_text: HashMap<u32, u32>,
-    /// Number of statements that rows on disk may refer to.
+    /// Number of statements to which rows on disk can refer.
     written: usize,
     events: HashMap<u32, (String, &'static str)>,
     errors: Vec<(CallRow, u32)>,
-    /// First error.
+    /// First error that occurred while writing.
     pub failed: Option<EvidenceError>,
-    /// Numbers of rows written: calls, waits.
+    /// Numbers of rows written: calls and waits.
     pub rows: (u64, u64),
-    /// Number of calls of unknown statements, and their time [ns].
+    /// Number of calls whose statement is unknown, and their total time [ns].
     pub unnamed: (u64, u64),
     /// True if waits are found by periodic looks at the server: their lengths are then known only to within the time
     /// between two looks.
     pub is_read: bool,
-    /// Reason why a statement has no text, shown in its place; empty if there is nothing to say.
+    /// Reason why statements have no text, shown in place of the text; empty if no reason is known.
     pub textless: &'static str,
-    /// Number of calls, and their time [ns], by statement whose text was unknown when the call ended.
+    /// For each statement whose text was unknown when a call ended: the number of such calls, and their total time
+    /// [ns].
     without_text: HashMap<u32, (u64, u64)>,
 }
 
-/// Largest number of distinct texts; later ones are counted as the last statement.
+/// Maximum number of distinct texts; calls with further texts are counted for the last statement.
 const TEXTS_MAX: usize = 200_000;
 
 impl Store {
-    /// Returns a writer into a folder; `offset_ns` converts the monotonic to the wall clock.
+    /// Returns a writer into a folder; `offset_ns` is added to monotonic times to get wall clock times [ns].
     pub fn new(dir: &Path, offset_ns: i64) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -90,7 +91,7 @@ impl Store {
         }
     }
 
-    /// Sets class and name of an event, if it is new.
+    /// Sets the class and name of an event, if the event is new.
     pub fn name_event(&mut self, number: u32, name: impl FnOnce() -> (String, String)) {
         self.events.entry(number).or_insert_with(|| {
             let (kind, name) = name();
@@ -104,7 +105,7 @@ impl Store {
         self.events.entry(number).or_insert_with(|| (name.to_owned(), class.name()));
     }
 
-    /// Returns the number of the statement with this text, literals included.
+    /// Returns the number of the statement with exactly this text, including literals.
     pub fn statement_of_text(&mut self, text: &[u8]) -> u32 {
         if let Some(number) = self.by_text.get(text) {
             return *number;
@@ -118,7 +119,7 @@ impl Store {
         number
     }
 
-    /// Returns the number of the statement of a query id; its text is that of the first call that has one.
+    /// Returns the number of the statement with this query id; its text is that of the first call whose text is known.
     pub fn statement_of_id(&mut self, id: u64, text: u32) -> u32 {
         let number = match self.by_id.get(&id) {
             Some(number) => *number,
@@ -138,8 +139,8 @@ impl Store {
         number
     }
 
-    /// Returns true if a statement known by its text may get a query id: no written row has its key, and it has no id
-    /// yet.
+    /// Returns true if a statement known only by its text can get a query id: no row with its key has been written, and
+    /// it has no query id yet.
     fn takes_id(&self, text: u32) -> bool {
         (self.written..self.statements.len()).contains(&(text as usize)) && !self.of_text.contains_key(&text)
     }
@@ -154,8 +155,8 @@ impl Store {
         self.by_id.get(&id).is_some_and(|number| self.has_text(*number))
     }
 
-    /// Returns the statement whose query id was seen earlier with the same text, for a call that reported no query id:
-    /// a prepared statement reports its query id when it is bound or executed.
+    /// Returns the statement whose query id was seen with the same text, or the statement itself. Used for a call that
+    /// reported no query id: for a prepared statement the server reports it only at bind or execute.
     pub fn settled(&self, statement: u32) -> u32 {
         self.of_text.get(&statement).copied().unwrap_or(statement)
     }
@@ -208,7 +209,7 @@ impl Store {
         at_ns as i64 + self.offset_ns
     }
 
-    /// Appends rows to a table that is written part by part.
+    /// Appends rows to a table that consists of several parts.
     pub fn put(
         &mut self,
         table: &'static str,
@@ -231,7 +232,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the statements of rows as words; the dictionary holds only those that occur.
+    /// Returns the keys of the rows' statements as words; the dictionary contains only those that occur.
     fn keys(&self, statements: impl Iterator<Item = u32>) -> Values {
         let (mut places, mut words) = (HashMap::new(), Vec::new());
         let numbers = statements
@@ -386,7 +387,7 @@ impl Store {
         &self.dir
     }
 
-    /// Returns keys and texts of the statements, with the reason in place of an unknown text.
+    /// Returns the key and text of each statement; an unknown text is replaced by the reason.
     pub fn texts(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.statements.iter().map(|statement| {
             let is_told = !statement.text.is_empty() || self.textless.is_empty();

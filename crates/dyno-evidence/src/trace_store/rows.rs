@@ -1,4 +1,4 @@
-//! Input of a store: finished calls and waits, sessions, and their server.
+//! Input for a store: finished calls and waits, sessions, and facts about their server.
 
 use crate::NONE;
 
@@ -17,32 +17,33 @@ pub struct WaitRow {
     pub elapsed_ns: u64,
     /// Part of the elapsed time on a processor [ns].
     pub cpu_ns: u64,
-    /// Elapsed time without the cost of the probe [ns].
+    /// Elapsed time minus the cost of the probe [ns].
     pub corrected_ns: u64,
-    /// 1 if the wait had begun before the recording, 2 if it was not over at the recording's end.
+    /// 0 for a complete wait, 1 if the wait had begun before the recording, 2 if it was not over at the recording's
+    /// end.
     pub cut: i64,
-    /// True if it is a wait for the client between two calls.
+    /// True if the wait is for the client, between two calls.
     pub think: bool,
     /// Number of the statement.
     pub statement: u32,
-    /// Number of its call.
+    /// Number of the call during which the session waited.
     pub call: Option<u64>,
     /// Process that held what the session waited for; 0 if unknown.
     pub holder: i32,
-    /// Largest error of the elapsed time, if the wait was found by looks [ns].
+    /// Largest possible error of the elapsed time, if the wait was found by looks [ns].
     pub within_ns: u64,
 }
 
 impl WaitRow {
-    /// Returns the wait's first two parameters: the holder and the largest error if looks found it (`is_read`), else
-    /// CPU time and corrected time.
+    /// Returns the wait's first two parameters: if the wait was found by looks (`is_read`), the holder and the largest
+    /// error; otherwise CPU time and corrected time.
     pub(super) fn parameters(&self, is_read: bool) -> (i64, i64) {
         let holder = if self.holder == 0 { NONE } else { self.holder.into() };
         if is_read { (holder, self.within_ns as i64) } else { (self.cpu_ns as i64, self.corrected_ns as i64) }
     }
 }
 
-/// Returns the names of the parameters of waits, and their fidelity.
+/// Returns the names of the parameters of a wait, and its fidelity (`read` or `exact`).
 pub(super) fn words(is_read: bool) -> (&'static str, &'static str) {
     if is_read { ("holder within_ns cut", "read") } else { ("cpu_ns corrected_ns cut", "exact") }
 }
@@ -68,11 +69,11 @@ pub struct CallRow {
     pub wait_ns: u64,
     /// Number of rows, if known.
     pub rows: Option<u64>,
-    /// SQLSTATE, as the server packs it.
+    /// SQLSTATE in the server's packed form.
     pub state: Option<u32>,
 }
 
-/// Sums of a session; times in ns.
+/// Totals of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
     /// Number of calls.
@@ -89,7 +90,7 @@ pub struct Sums {
     pub between_ns: u64,
 }
 
-/// Session as the small tables store it.
+/// Session as it is stored in the small tables.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRow {
     /// Number of the session in the run.
@@ -100,26 +101,26 @@ pub struct SessionRow {
     pub name: String,
     /// Kind of the process: `client backend`, `parallel worker` ...
     pub kind: String,
-    /// Its user.
+    /// User of the session.
     pub user: String,
-    /// Its database.
+    /// Database of the session.
     pub database: String,
     /// Start on the monotonic clock [ns].
     pub since_ns: u64,
     /// End on the monotonic clock [ns].
     pub until_ns: u64,
-    /// Sums of its calls and waits.
+    /// Totals of the session's calls and waits.
     pub sums: Sums,
 }
 
-/// Facts about the server for the small tables.
+/// Facts about the server that go into the small tables.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     /// Path of the server's program.
     pub path: String,
     /// Version of the server.
     pub version: String,
-    /// Gaps: number of lost notes, from, to [ns, monotonic].
+    /// Gaps in the recording: number of lost notes, start and end [ns, monotonic].
     pub gaps: Vec<(u64, u64, u64)>,
 }
 

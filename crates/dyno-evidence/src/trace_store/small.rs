@@ -1,4 +1,4 @@
-//! Small tables of a recording: one part each, written at its end.
+//! Small tables of a recording: one part per table, written at the end of the recording.
 
 use super::{Server, SessionRow, Store};
 use crate::table::{Column, Table, Texts, Values};
@@ -140,7 +140,7 @@ fn session_rows(store: &Store, sessions: &[SessionRow], server: &Server) -> Resu
     table(store, "sessions", &trace_tables::SESSIONS, values)
 }
 
-/// Writes what was lost as unreadable stretches, with their place in time.
+/// Writes each gap in the recording as an unreadable stretch, with its time.
 fn unread(store: &Store, server: &Server) -> Result<(), EvidenceError> {
     let gaps = &server.gaps;
     let n = gaps.len();

@@ -1,7 +1,7 @@
 //! Thread of a line: it waits for bytes, for room in sockets, and for the times at which bytes are due.
 //!
-//! Events are edge-triggered, as in the sessions' reactor. On one way, pieces are due in the order in which they were
-//! received, so one queue per way is enough to know what is next.
+//! Events are edge-triggered, as in the sessions' reactor. In one direction (way), pieces are due in the order in which
+//! they were received, so one queue per way is enough to find the next piece.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,7 +20,7 @@ use crate::clock::{self, Clock};
 use crate::reactor::alarm::Alarm;
 use crate::wire::stream::Stream;
 
-/// Token of the waker; the alarm has the token above it.
+/// Token of the waker; the alarm has the next higher token.
 const WAKE: Token = Token(usize::MAX - 1);
 
 /// Work of the line's thread: carries bytes between the ends of its connections.
@@ -31,7 +31,8 @@ pub struct Carrier {
     alarm: Alarm,
     clock: Clock,
     paces: [Pace; 2],
-    /// Per way: when a piece is due [ns since the epoch], and on which connection.
+    /// For each way, its pieces: time at which the piece is due [ns since the epoch], and connection to which it
+    /// belongs.
     due: [VecDeque<(i64, usize)>; 2],
     connections: HashMap<usize, Connection>,
     next: usize,
@@ -60,7 +61,7 @@ impl Carrier {
         Ok((carrier, waker))
     }
 
-    /// Carries bytes until the line is dropped; bytes that are under way then arrive at once.
+    /// Carries bytes until the line is dropped; bytes that are still under way are then delivered immediately.
     pub fn run(mut self) {
         clock::sharpen_sleep();
         let mut events = Events::with_capacity(256);
@@ -102,7 +103,7 @@ impl Carrier {
         }
     }
 
-    /// Accepts the connections that are waiting to be carried.
+    /// Accepts new connections that are waiting for the thread.
     fn welcome(&mut self) {
         let waiting = std::mem::take(&mut *self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for ends in waiting {
@@ -173,7 +174,7 @@ fn watch(poll: &Poll, socket: &Stream, token: usize) -> io::Result<()> {
 
 /// Starts or stops watching a socket for room to write.
 ///
-/// It is watched only while bytes wait for room, because the event would otherwise wake the thread for nothing.
+/// A socket is watched only while bytes wait for room, because otherwise the event would wake the thread without need.
 fn watch_room(poll: &Poll, socket: &Stream, token: usize, room: bool) -> io::Result<()> {
     let number = socket.as_fd().as_raw_fd();
     let interest = if room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };

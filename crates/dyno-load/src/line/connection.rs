@@ -14,9 +14,9 @@ pub struct Connection {
     /// Sockets of the two ends.
     pub ends: [Stream; 2],
     ways: [Direction; 2],
-    /// Per way: true if its window was full; its socket may then hold bytes without a pending event.
+    /// For each way, true if its window was full; its sending socket can then hold bytes for which no event will come.
     stalled: [bool; 2],
-    /// Per way: true if its far end had no room; that socket is then watched for room.
+    /// For each way, true if its far end had no room; that socket is then watched for room.
     pub blocked: [bool; 2],
     /// Time before which nothing travels [ns since the epoch]: the end of the modelled TCP handshake.
     opens_ns: i64,
@@ -34,9 +34,10 @@ impl Connection {
         self.ways.iter().all(Direction::is_finished)
     }
 
-    /// Reads what the near end of a way has sent, up to the window; calls `due` with each arrival time.
+    /// Reads what the near end of a way has sent, up to the window; calls `due` with the arrival time of each piece.
     ///
-    /// `until_empty` must be true if the event may stand for more than new bytes: it reads until the socket is empty.
+    /// `until_empty` must be true if the event can have another cause than new bytes; the socket is then read until it
+    /// is empty.
     pub fn receive(&mut self, way: usize, now_ns: i64, until_empty: bool, pace: &mut Pace, mut due: impl FnMut(i64)) {
         let mut buffer = [0; PIECE_BYTES];
         let now_ns = now_ns.max(self.opens_ns);
@@ -67,7 +68,8 @@ impl Connection {
         }
     }
 
-    /// Delivers the bytes that are due in one direction; returns the result, and whether the sender waited for room.
+    /// Delivers the bytes that are due on a way; returns the result, and whether the sender was waiting for room in the
+    /// window.
     pub fn let_go(&mut self, way: usize, now_ns: i64) -> (LetGo, bool) {
         let far = &mut self.ends[1 - way];
         let gone = self.ways[way].let_go(now_ns, |bytes| far.write(bytes));

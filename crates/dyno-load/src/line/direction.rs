@@ -1,4 +1,4 @@
-//! Bytes of one connection in one direction of a line: received, due at a time, delivered.
+//! Bytes of one connection in one direction of a line: received, then due at a time, then delivered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,18 +19,18 @@ struct Piece {
     taken: usize,
 }
 
-/// Result of delivering what is due.
+/// Result of delivering the bytes that are due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LetGo {
     /// Number of pieces delivered completely.
     pub pieces: u64,
-    /// Sum of their lateness [ns].
+    /// Sum of these pieces' lateness [ns].
     pub late_ns: u64,
     /// Largest lateness of one piece [ns].
     pub late_max_ns: u64,
-    /// True if nothing more will travel this way; the far end must be shut down.
+    /// True if nothing more will come in this direction, so that the far end must be shut down.
     pub ended: bool,
-    /// True if the far end had no room for the rest.
+    /// True if the far end had no room for the rest of the bytes.
     pub blocked: bool,
 }
 
@@ -40,12 +40,12 @@ impl Direction {
         self.held
     }
 
-    /// Returns true if all bytes have been delivered and the end has been passed on.
+    /// Returns true if all bytes and the end of the stream have been delivered.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Returns true while the near end may still send bytes.
+    /// Returns true while the near end can still send bytes.
     pub fn is_open(&self) -> bool {
         self.ends_ns.is_none()
     }
@@ -63,7 +63,8 @@ impl Direction {
         self.ends_ns.get_or_insert(due_ns);
     }
 
-    /// Delivers what is due at `now_ns` with `take`, the far end's write; what does not fit remains.
+    /// Delivers what is due at `now_ns`, using `take`, the write function of the far end; what the far end has no room
+    /// for remains.
     pub fn let_go(&mut self, now_ns: i64, mut take: impl FnMut(&[u8]) -> io::Result<usize>) -> LetGo {
         let mut gone = LetGo::default();
         while let Some(piece) = self.pieces.front_mut().filter(|piece| piece.due_ns <= now_ns) {
@@ -104,7 +105,7 @@ impl Direction {
 mod tests {
     use super::*;
 
-    /// Returns a far end that accepts `room` bytes in total.
+    /// Returns a write function of a far end that accepts `room` bytes in total.
     fn far(room: usize, taken: &mut Vec<u8>) -> impl FnMut(&[u8]) -> io::Result<usize> {
         let mut left = room;
         move |bytes| {

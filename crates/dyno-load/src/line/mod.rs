@@ -9,22 +9,22 @@
 //!
 //! The near end is one half of a socket pair inside this process, never a port: nobody else on the machine can reach
 //! the server through it. TLS runs through the line, from end to end. A client that is another program needs a port;
-//! the owner of that port must check whose connections it passes to [`Line::carry`].
+//! the code that listens on that port must check whose connections it passes to [`Line::carry`].
 //!
 //! # What a line does to bytes
 //!
 //! - `delay_ns` applies to one way, so a round trip takes twice as long. A new connection waits one more round trip,
 //!   for the TCP handshake.
 //! - `rate_bit_per_s` applies to each way and is shared by all connections of the line: bytes leave in the order in
-//!   which they came in. A piece of at most [`PIECE_BYTES`] arrives when its last bit does.
-//! - The bytes under way on one connection and way are limited by a window ([`window`]); more stay with the sender,
-//!   whose writes then block.
-//! - The end of a stream, a reset and a cancel request take as long as bytes do.
+//!   which they came in. A piece of at most [`PIECE_BYTES`] arrives when its last bit arrives.
+//! - The bytes under way on one connection and way are limited by a window ([`window`]); further bytes stay with the
+//!   sender, whose writes then block.
+//! - The end of a stream, a reset and a cancel request take as long as other bytes.
 //!
 //! # Limits
 //!
 //! No loss, no reordering, no jitter, and no slow start. The thread adds its own wake-up time, some ten microseconds
-//! each way; `benches/line.py` measures it. How late the line itself was is counted and reported ([`Lateness`]).
+//! each way; `benches/line.py` measures it. The delay that the line itself adds is counted and reported ([`Lateness`]).
 
 mod carrier;
 mod connection;
@@ -46,12 +46,12 @@ use serde::{Deserialize, Serialize};
 use crate::wire::stream::Stream;
 use carrier::Carrier;
 
-/// Largest number of bytes that travel as one piece.
+/// Largest number of bytes that are carried as one piece.
 pub const PIECE_BYTES: usize = 16 << 10;
 const WINDOW_LEAST: usize = 64 << 10;
 const WINDOW_MOST: usize = 4 << 20;
 
-/// Delay and rate of a line.
+/// Delay and rate of a network line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
@@ -65,19 +65,20 @@ pub struct LineSpec {
 
 /// Returns the largest number of bytes under way on one connection and in one direction.
 ///
-/// It is twice the product of rate and delay, at least 64 KiB and at most 4 MiB; 4 MiB if there is no rate.
+/// The window is twice the product of rate and delay, at least 64 KiB and at most 4 MiB; 4 MiB if the rate is not
+/// limited.
 pub fn window(spec: LineSpec) -> usize {
     let Some(rate) = spec.rate_bit_per_s else { return WINDOW_MOST };
     let on_line = u128::from(rate) * u128::from(spec.delay_ns) / 8_000_000_000;
     usize::try_from(2 * on_line).unwrap_or(WINDOW_MOST).clamp(WINDOW_LEAST, WINDOW_MOST)
 }
 
-/// Lateness of a line's pieces, caused by its thread not running in time.
+/// Lateness of a line's pieces, which occurs when the line's thread does not run in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Lateness {
     /// Number of pieces delivered.
     pub pieces: u64,
-    /// Sum of the pieces' lateness [ns].
+    /// Total lateness of the pieces [ns].
     pub late_ns: u64,
     /// Largest lateness of one piece [ns].
     pub late_max_ns: u64,
@@ -89,7 +90,7 @@ struct Shared {
     /// Connections that the thread has not seen yet: the near end's socket and the server's.
     waiting: Mutex<Vec<[Stream; 2]>>,
     stop: AtomicBool,
-    /// Lateness since the last reading; under a lock, so that its figures describe the same pieces.
+    /// Lateness since it was last read; under a lock, so that all its figures cover the same pieces.
     lateness: Mutex<Lateness>,
 }
 
@@ -106,7 +107,7 @@ impl Line {
     /// Opens a line without connections and starts its thread.
     ///
     /// # Errors
-    /// The system has no thread or no descriptor left.
+    /// The system cannot start a thread, or has no descriptor left.
     pub fn open(spec: LineSpec) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (carrier, waker) = Carrier::new(spec, Arc::clone(&shared))?;
@@ -114,7 +115,7 @@ impl Line {
         Ok(Self { spec, shared, waker, thread: Some(thread) })
     }
 
-    /// Returns the near end of a new connection to this server socket; both are non-blocking.
+    /// Returns the near end of a new connection through the line to this server socket; both sockets are non-blocking.
     ///
     /// # Errors
     /// The line's thread has ended, or the system has no descriptor left.
@@ -133,7 +134,7 @@ impl Line {
     /// Carries bytes between two TCP connections: one that a client made to a local port, and the server's.
     ///
     /// # Errors
-    /// A connection is gone, or the line's thread has ended.
+    /// A connection has ended, or the line's thread has ended.
     pub fn carry(&self, near: TcpStream, server: TcpStream) -> io::Result<()> {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(io::Error::other("the line's thread has ended"));
@@ -147,7 +148,7 @@ impl Line {
         self.waker.wake()
     }
 
-    /// Returns the extra time that a login may take: 12 round trips, for TCP, TLS and the password.
+    /// Returns how much longer a login can take because of the line: 12 round trips, for TCP, TLS and the password.
     pub fn login(&self) -> Duration {
         Duration::from_nanos(self.spec.delay_ns.saturating_mul(24))
     }

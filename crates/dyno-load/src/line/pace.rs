@@ -1,13 +1,13 @@
-//! Arrival times of bytes at the far end of one way of a line. Pure.
+//! Arrival times of bytes at the far end of one way of a line; no I/O.
 
 use super::LineSpec;
 
-/// Pace of one way of a line, shared by all its connections.
+/// Pace of one way of a line, which all its connections share.
 #[derive(Debug)]
 pub struct Pace {
     delay_ns: i64,
     rate_bit_per_s: Option<u64>,
-    /// Time at which the last bit so far has left [ns since the epoch].
+    /// Time at which the last bit sent so far leaves the sender [ns since the epoch].
     free_ns: i64,
 }
 
@@ -18,7 +18,8 @@ impl Pace {
         Self { delay_ns, rate_bit_per_s: spec.rate_bit_per_s.filter(|rate| *rate > 0), free_ns: 0 }
     }
 
-    /// Returns when bytes that were sent at `now_ns` have arrived; never before bytes that were sent earlier.
+    /// Returns when bytes that are sent at `now_ns` arrive [ns since the epoch]; never before bytes that were sent
+    /// earlier.
     pub fn arrival_ns(&mut self, now_ns: i64, bytes: usize) -> i64 {
         let took_ns = self.rate_bit_per_s.map_or(0, |rate| bytes as u128 * 8_000_000_000 / u128::from(rate));
         self.free_ns = self.free_ns.max(now_ns).saturating_add(i64::try_from(took_ns).unwrap_or(i64::MAX));

@@ -1,7 +1,7 @@
 //! Tests with real sockets and a real thread.
 //!
-//! Nothing may ever arrive early. How late it arrives is not asserted, because that depends on the machine
-//! (`benches/line.py` measures it).
+//! The tests assert that nothing arrives early. They do not assert how late it arrives, because that depends on the
+//! machine (`benches/line.py` measures it).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ fn spec(delay_ms: u64, rate_bit_per_s: Option<u64>) -> LineSpec {
     LineSpec { delay_ns: delay_ms * MS, rate_bit_per_s }
 }
 
-/// Returns the near end of a line, and the server's end of a TCP connection at its far end; both block.
+/// Returns the near end of a line, and the server's end of a TCP connection at the line's far end; both sockets block.
 fn connection(line: &Line) -> (UnixStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");

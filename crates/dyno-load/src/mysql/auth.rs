@@ -1,11 +1,11 @@
-//! Authentication methods of MariaDB. The password itself is sent only where nobody in between can read it.
+//! Authentication methods of MariaDB. The password itself is sent only where nobody else can read it.
 //!
 //! | plugin | what is sent |
 //! |---|---|
 //! | `mysql_native_password` | a proof by SHA-1 over the server's challenge |
 //! | `client_ed25519` | the challenge, signed |
-//! | `caching_sha2_password` | a proof by SHA-256; if the server asks for it, the password: under TLS, over a Unix socket, or encrypted with a public key that the user gives |
-//! | `unix_socket`, `auth_gssapi_client` and others | `unix_socket`: nothing, the kernel tells the server who the client is; others are refused |
+//! | `caching_sha2_password` | a proof by SHA-256; if the server asks for it, the password: under TLS, over a Unix socket, or encrypted with a public key that the user has provided |
+//! | `unix_socket`, `auth_gssapi_client` and others | `unix_socket`: nothing, the server learns the client's user from the kernel; others are refused |
 
 use curve25519_dalek::EdwardsPoint;
 use curve25519_dalek::scalar::{Scalar, clamp_integer};
@@ -13,7 +13,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
 use crate::wire::WireError;
 
-/// Method of a server that names none.
+/// Authentication method of a server that does not name one.
 pub const NATIVE: &str = "mysql_native_password";
 const ED25519: &str = "client_ed25519";
 pub const CACHING_SHA2: &str = "caching_sha2_password";

@@ -22,7 +22,8 @@ pub mod can {
     pub const PLUGIN_AUTH: u64 = 1 << 19;
     pub const CONNECT_ATTRS: u64 = 1 << 20;
     pub const DEPRECATE_EOF: u64 = 1 << 24;
-    /// MariaDB only: results of prepared statements omit column descriptions that the client already knows.
+    /// MariaDB only: in results of prepared statements the server omits column descriptions that the client already
+    /// knows.
     pub const CACHE_METADATA: u64 = 1 << 36;
 }
 
@@ -41,7 +42,7 @@ pub struct Greeting {
     pub session: u32,
     /// Capability bits of the server.
     pub can: u64,
-    /// Challenge that the proof of the password is computed from.
+    /// Challenge from which the proof of the password is computed.
     pub challenge: Vec<u8>,
     /// Authentication method that the server proposes.
     pub plugin: String,
@@ -83,7 +84,7 @@ impl Greeting {
 
     /// Returns the capabilities to use with this server.
     ///
-    /// `encrypted` is true if TLS is begun; `feeds` is true if there is data for `LOAD DATA LOCAL`.
+    /// `encrypted` is true if TLS is used; `feeds` is true if there is data for `LOAD DATA LOCAL`.
     ///
     /// # Errors
     /// The server is older than version 10.2.
@@ -110,7 +111,7 @@ impl Greeting {
     }
 }
 
-/// Appends the head of the client's answer; sent alone, it is the request for TLS.
+/// Appends the head of the client's answer; if only the head is sent, it is the request for TLS.
 pub fn write_head(agreed: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(agreed as u32).to_le_bytes());
     out.extend_from_slice(&PACKET_BYTES_MAX.to_le_bytes());

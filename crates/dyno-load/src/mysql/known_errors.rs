@@ -1,15 +1,15 @@
 //! MariaDB's own errors by number: the name of the condition, and the pattern of the message.
 //!
 //! `known_errors.tsv` has one row per error; `*` in a pattern stands for a value that the server inserts. A message
-//! that does not match the pattern of its number was not written by the server: a SIGNAL has used that number. For a
-//! number that is not in the table, the origin of the message is unknown.
+//! that does not match the pattern for its number was not written by the server: a SIGNAL statement has used that
+//! number. If a number is not in the table, the origin of its message is unknown.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 const TABLE: &str = include_str!("known_errors.tsv");
 
-/// One error of MariaDB's own.
+/// One error that MariaDB itself raises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownError {
     /// MariaDB's error number.
@@ -38,7 +38,8 @@ pub fn known_error(number: u16) -> Option<KnownError> {
 }
 
 impl KnownError {
-    /// Returns the message with each inserted value replaced by `…`, or `None` if it does not match the pattern.
+    /// Returns the message with each inserted value replaced by `…`, or `None` if the message does not match the
+    /// pattern.
     ///
     /// Values for which `may_show` returns true are kept.
     pub fn without_values(&self, message: &str, may_show: impl Fn(&str) -> bool) -> Option<String> {
@@ -68,7 +69,8 @@ impl KnownError {
 mod tests {
     use super::*;
 
-    /// Returns the patterns of an installed server: its message file has four tables of lengths, then the texts.
+    /// Returns error numbers and message patterns of an installed server; its message file has four tables of lengths,
+    /// then the texts.
     fn installed() -> Option<Vec<(u16, String)>> {
         let bytes = std::fs::read("/usr/share/mysql/english/errmsg.sys").ok()?;
         let number = |at: usize| Some(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
@@ -85,7 +87,7 @@ mod tests {
         Some(found)
     }
 
-    /// Returns a message with `hunter` in place of each `%...` of a pattern, as the server would format it.
+    /// Returns a pattern as a message, with `hunter` in place of each `%...`, as the server would format it.
     fn filled(form: &str) -> String {
         let (mut out, mut rest) = (String::new(), form);
         while let Some((before, behind)) = rest.split_once('%') {

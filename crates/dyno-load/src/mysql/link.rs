@@ -21,9 +21,9 @@ const OK: u8 = 0x00;
 const LOCAL_FILE: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// Length from which a packet of a result is a row even if its first byte marks an end.
+/// Length from which on a packet of a result is a row even if its first byte marks the end of the rows.
 const END_BYTES_MAX: usize = 0xff_ffff;
-/// Bytes kept of an answer without rows; of an error; of a column's description.
+/// Number of bytes that are kept of an answer without rows, of an error, and of a column's description.
 const OK_BYTES: usize = 64;
 const ERROR_BYTES: usize = 16 << 10;
 const COLUMN_BYTES: usize = 16 << 10;
@@ -41,22 +41,22 @@ pub struct Link {
     stage: Stage,
     /// Number of values of the command in progress.
     values: usize,
-    /// By number of the command in the arm: its statement number at the server.
+    /// For each command, by its number in the arm: the number of its prepared statement at the server.
     prepared: Vec<Option<u32>>,
-    /// By number of the command in the arm: the columns of its result, for results that a script keeps.
+    /// For each command, by its number in the arm: the columns of its result, if a script keeps the result.
     known: Vec<Vec<Column>>,
-    /// Number of the running command; `None` for SQL sent as text.
+    /// Number of the running command in the arm; `None` for SQL sent as text.
     running: Option<usize>,
     columns: Vec<Column>,
     rows: i64,
-    /// True if the command counts rows; begin, commit and rollback do not.
+    /// True if the command's rows are counted; those of begin, commit and rollback are not.
     counts: bool,
     caches_metadata: bool,
     in_transaction: bool,
     session: u32,
     /// Bytes that `LOAD DATA LOCAL` receives, whatever file it names.
     feed: Option<Arc<[u8]>>,
-    /// Results that are kept, in the form of PostgreSQL's protocol.
+    /// Results that a script keeps, in the form of PostgreSQL's protocol.
     pub capture: Capture,
 }
 
@@ -100,7 +100,7 @@ impl Link {
         self.session
     }
 
-    /// Returns a handle with which another thread can close the connection.
+    /// Returns a handle that another thread can use to close the connection.
     ///
     /// # Errors
     /// The socket cannot be duplicated.
@@ -359,7 +359,7 @@ impl Link {
         Ok(Event::Done { rows: if self.counts { rows } else { NONE } })
     }
 
-    /// Processes an error packet. A statement that could not be prepared causes a second error for its execution.
+    /// Processes an error packet. If a statement could not be prepared, its execution causes a second error.
     #[cold]
     fn refused(&mut self, packet: &Packet) -> Result<Event, WireError> {
         let error = ServerError::mariadb(self.packets.bytes(&packet.body));
@@ -376,7 +376,7 @@ impl Link {
         }
     }
 
-    /// Runs SQL as text; returns the server's error if it refused the SQL.
+    /// Runs SQL as text; returns the server's error if the SQL failed, otherwise `None`.
     ///
     /// # Errors
     /// The connection is lost, or the server violates the protocol.

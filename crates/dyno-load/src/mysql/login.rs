@@ -19,7 +19,7 @@ const OK: u8 = 0x00;
 const MORE: u8 = 0x01;
 const OTHER_METHOD: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// Answers in `caching_sha2_password`: the proof was sufficient; the password itself is required.
+/// Answers of the server in `caching_sha2_password`: the proof is sufficient, or the password itself is required.
 const PROVED: u8 = 3;
 const WHOLE_PASSWORD: u8 = 4;
 
@@ -28,9 +28,9 @@ const WHOLE_PASSWORD: u8 = 4;
 pub struct Means<'a> {
     /// Options of the connection.
     pub spec: &'a ConnectionSpec,
-    /// TLS configuration, if TLS may be used.
+    /// TLS configuration, if TLS is allowed.
     pub tls: Option<&'a Arc<ClientConfig>>,
-    /// Public key of the server, if the user gave one.
+    /// Public key of the server, if the user has provided it.
     pub key: Option<&'a PublicKey>,
     /// Bytes that `LOAD DATA LOCAL` receives.
     pub feed: Option<Arc<[u8]>>,
@@ -39,11 +39,11 @@ pub struct Means<'a> {
 /// Logged-in session.
 #[derive(Debug)]
 pub struct LoggedIn {
-    /// Its socket.
+    /// Socket of the session.
     pub socket: Socket,
     /// Packets received on the socket.
     pub packets: Packets,
-    /// Its number at the server.
+    /// Number of the session at the server.
     pub session: u32,
     /// True if results of prepared statements omit column descriptions that the client already knows.
     pub caches_metadata: bool,
@@ -59,7 +59,7 @@ pub fn log_in(means: &Means<'_>, socket: Socket, patience: Option<Patience>) -> 
     Ok(Link::new(socket, packets, session, caches_metadata, feed))
 }
 
-/// Logs in as [`log_in`] does, for sessions that block on their socket.
+/// Logs in as [`log_in`] does, but returns the parts for a session that blocks on its socket.
 ///
 /// # Errors
 /// The login is refused or the connection is lost.
@@ -85,13 +85,13 @@ pub fn settled(means: &Means<'_>, socket: Socket, patience: Option<Patience>) ->
 
 struct Login<'a> {
     spec: &'a ConnectionSpec,
-    /// Public key of the server, as the user gave it.
+    /// Public key of the server, as provided by the user.
     key: Option<&'a PublicKey>,
-    /// True if nobody in between can read the connection.
+    /// True if nobody else can read the connection.
     private: bool,
     socket: Socket,
     packets: Packets,
-    /// Number of the client's next packet in the dialogue.
+    /// Number of the client's next packet in the current exchange.
     number: u8,
     challenge: Vec<u8>,
     plugin: String,
@@ -125,7 +125,8 @@ impl Login<'_> {
         Ok(())
     }
 
-    /// Begins TLS if it is wanted and offered, and sends the login; returns the capabilities in use from now on.
+    /// Begins TLS if the client requests it and the server offers it, and sends the login; returns the capabilities in
+    /// use from then on.
     fn answer_greeting(mut self, means: &Means<'_>, greeting: &Greeting) -> Result<(Self, u64), WireError> {
         let offered = greeting.can & can::TLS != 0;
         let tls = means.tls;
@@ -165,7 +166,7 @@ impl Login<'_> {
         auth::answer(&self.plugin, self.password(), &self.challenge)
     }
 
-    /// Answers the server's questions until it accepts the login: at most 8 questions.
+    /// Answers the server's requests until it accepts the login: at most 8 requests.
     fn prove(&mut self) -> Result<(), WireError> {
         for _ in 0..8 {
             let body = self.receive()?;
@@ -186,7 +187,8 @@ impl Login<'_> {
         Err(WireError::Auth("the server asks again and again".into()))
     }
 
-    /// Sends the password itself over a private connection, otherwise encrypted with the user's copy of the server key.
+    /// Sends the password itself: unencrypted over a private connection, otherwise encrypted with the user's copy of
+    /// the server key.
     fn whole_password(&mut self) -> Result<(), WireError> {
         let secret = self.password().ok_or(WireError::NoPassword)?;
         let answer = match self.key {

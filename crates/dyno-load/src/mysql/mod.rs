@@ -1,13 +1,14 @@
 //! MariaDB's wire protocol (the MySQL client/server protocol, version 10).
 //!
-//! [`packet`] cuts the incoming bytes into packets; [`greeting`], [`login`] and [`auth`] log in. [`statement`]
-//! encodes a command, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps. [`rows`]
-//! is a different kind of session, which reads large results and loads rows. [`known_errors`] distinguishes the
-//! server's own errors from errors raised by user code. Sockets, TLS and certificate trust are shared with
+//! [`packet`] splits the incoming bytes into packets; [`greeting`], [`login`] and [`auth`] log in. [`statement`]
+//! encodes a command, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps. [`rows`] is
+//! a different kind of session, which reads large results and loads rows. [`known_errors`] distinguishes the server's
+//! own errors from errors raised by user code. Sockets, TLS and certificate trust are shared with
 //! [`wire`](crate::wire).
 //!
-//! Limits: a server before MariaDB 10.2 is refused, because it ends result sets in another way. `LOAD DATA LOCAL` is
-//! offered only if a script provides its data: no file of this machine is ever read. Compression is not supported.
+//! Limits: a server before MariaDB 10.2 is refused, because it marks the end of a result set differently. `LOAD DATA
+//! LOCAL` is offered only if a script provides its data: no file on this machine is ever read. Compression is not
+//! supported.
 
 pub mod auth;
 mod greeting;

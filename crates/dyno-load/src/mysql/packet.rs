@@ -1,32 +1,32 @@
-//! Reader that cuts the server's bytes into packets in place, and writer of packets.
+//! Reader that splits the server's bytes into packets without copying them, and writer of packets.
 //!
-//! A packet is a length of three bytes, a number within its dialogue, and a body. A body of the greatest length
-//! continues in the next packet. Only a beginning of each body is kept; the rest is skipped.
+//! A packet has a length of three bytes, its number in the current exchange, and a body. A body with the maximum length
+//! continues in the next packet. Only the beginning of each body is kept; the rest is skipped.
 
 use std::ops::Range;
 
 use crate::wire::WireError;
 use crate::wire::buffer::Buffer;
 
-/// Length of a packet's head: three bytes of length and one of number.
+/// Length of a packet's head [bytes]: three bytes with the length, and one with the number.
 pub const HEAD_BYTES: usize = 4;
-/// Greatest length of a body; such a body continues in the next packet.
+/// Maximum length of a body [bytes]; such a body continues in the next packet.
 pub const PART_BYTES: usize = 0xff_ffff;
-/// Longest packet that is accepted before the login, where all packets are short.
+/// Longest packet that is accepted before the login, when all packets are short [bytes].
 const SHORT_BYTES_MAX: usize = 30_000;
 
 /// Beginning of one packet.
 #[derive(Debug, Clone)]
 pub struct Packet {
-    /// First byte of its body, which identifies its kind.
+    /// First byte of the body, which identifies the kind of the packet.
     pub first: u8,
-    /// Length of its first part [bytes].
+    /// Length of the packet's first part [bytes].
     pub length: usize,
-    /// Its number in the dialogue.
+    /// Number of the packet in the current exchange.
     pub number: u8,
-    /// Range of the kept bytes, for [`Packets::bytes`].
+    /// Range of the bytes that are kept, for [`Packets::bytes`].
     pub body: Range<usize>,
-    /// True if the body is longer than the kept bytes.
+    /// True if the body is longer than the bytes that are kept.
     pub cut: bool,
 }
 
@@ -52,7 +52,7 @@ impl Packets {
 
     /// Returns the next packet, or `None` if more bytes are needed.
     ///
-    /// `wanted` returns how many bytes are kept of a packet with this first byte; at least one is kept.
+    /// `wanted` returns how many bytes to keep of a packet that begins with this byte; at least one byte is kept.
     ///
     /// # Errors
     /// A packet is empty or longer than allowed.
@@ -99,7 +99,7 @@ impl Packets {
         self.buffer.bytes(body)
     }
 
-    /// Returns the buffer that holds the bytes.
+    /// Returns the buffer of received bytes.
     #[inline]
     pub fn buffer(&mut self) -> &mut Buffer {
         &mut self.buffer
@@ -118,7 +118,8 @@ pub fn begin(out: &mut Vec<u8>) -> usize {
     out.len() - HEAD_BYTES
 }
 
-/// Ends the packet that began at `start`, with this number in its dialogue; a long one is split into parts.
+/// Ends the packet that began at `start`, and sets its number in the current exchange; a long packet is split into
+/// parts.
 #[inline]
 pub fn end(out: &mut Vec<u8>, start: usize, number: u8) {
     let length = out.len() - start - HEAD_BYTES;
@@ -152,12 +153,12 @@ fn head(out: &mut [u8], length: usize, number: u8) {
     out[3] = number;
 }
 
-/// Reads integers and texts from a body; a body that is too short is an error.
+/// Reader of integers and texts from a body; a body that is too short is an error.
 #[derive(Debug, Clone)]
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Takes this number of bytes.
+    /// Reads `count` bytes.
     ///
     /// # Errors
     /// The body is too short.
@@ -169,7 +170,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Reads a little-endian integer of this number of bytes.
+    /// Reads a little-endian integer of `bytes` bytes.
     ///
     /// # Errors
     /// The body is too short.
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
         Ok(taken.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
     }
 
-    /// Reads a length-encoded integer; `None` is NULL.
+    /// Reads a length-encoded integer; returns `None` for NULL.
     ///
     /// # Errors
     /// The body is too short, or its first byte is 0xff.
@@ -195,7 +196,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads bytes that are preceded by their length; `None` is NULL.
+    /// Reads bytes that are preceded by their length; returns `None` for NULL.
     ///
     /// # Errors
     /// The body is too short.

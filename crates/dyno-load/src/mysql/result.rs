@@ -1,7 +1,7 @@
 //! Rows that a script keeps, converted to PostgreSQL's text form.
 //!
-//! [`columns`](crate::wire::message::columns) reads that form. Separate from the plain round trip, because copying
-//! results costs time.
+//! [`columns`](crate::wire::message::columns) reads that form. Rows are converted only for scripts that keep results,
+//! because copying results costs time.
 
 use std::io::Write;
 
@@ -49,7 +49,7 @@ pub fn describe(columns: &[Column], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a row in text form in the form of PostgreSQL's `DataRow`.
+/// Converts a row in MariaDB's text form to the form of PostgreSQL's `DataRow`.
 ///
 /// # Errors
 /// The body is too short.
@@ -62,7 +62,7 @@ pub fn text_row(body: &[u8], columns: usize, out: &mut Vec<u8>) -> Result<(), Wi
     Ok(())
 }
 
-/// Writes a row of a prepared statement in the form of PostgreSQL's `DataRow`.
+/// Converts a row of a prepared statement to the form of PostgreSQL's `DataRow`.
 ///
 /// # Errors
 /// The body is too short.
@@ -136,7 +136,7 @@ fn write(out: &mut Vec<u8>, value: impl std::fmt::Display) {
     let _ = write!(out, "{value}");
 }
 
-/// Writes a date, or a date and a time; the server omits trailing parts that are zero.
+/// Writes a date, or a date and time, as text; the server omits trailing parts that are zero.
 fn point(kind: u8, body: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut body = Reader(body.text()?.unwrap_or_default());
     let mut part = |bytes| if body.0.is_empty() { Ok(0) } else { body.number(bytes) };
@@ -152,7 +152,7 @@ fn point(kind: u8, body: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), WireE
     Ok(())
 }
 
-/// Writes a duration; days are converted to hours.
+/// Writes a duration as text; days are converted to hours.
 fn span(body: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut body = Reader(body.text()?.unwrap_or_default());
     let mut part = |bytes| if body.0.is_empty() { Ok(0) } else { body.number(bytes) };

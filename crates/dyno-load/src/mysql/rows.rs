@@ -1,8 +1,8 @@
 //! Session that reads rows from a MariaDB server or loads rows into one, and blocks on its socket.
 //!
-//! Rows are read by a prepared statement: its binary form keeps every bit of a FLOAT, which the text form rounds.
-//! Rows are handed on as they arrive; a result is never held as a whole. Rows are loaded by `LOAD DATA LOCAL`:
-//! whatever file the statement names, only the caller's bytes are sent.
+//! Rows are read by a prepared statement: its binary form keeps every bit of a FLOAT, which the text form would round.
+//! Rows are passed on as they arrive; a result is never held completely in memory. Rows are loaded by `LOAD DATA
+//! LOCAL`: whatever file the statement names, only the caller's bytes are sent.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,13 +23,13 @@ const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 /// Size of the receive buffer [bytes].
 const ROOM_BYTES: usize = 256 << 10;
-/// Bytes per packet of loaded data: less than the smallest `max_allowed_packet` in use.
+/// Size of a packet of loaded data [bytes]: less than the smallest `max_allowed_packet` in use.
 const FILE_PART_BYTES: usize = 512 << 10;
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 /// Largest number of warnings that are reported.
 const WARNINGS_MOST: usize = 3;
 
-/// Body of a packet: a range of the buffer, or gathered from several parts.
+/// Body of a packet: a range of the buffer, or bytes collected from several parts.
 enum Body {
     Here(std::ops::Range<usize>),
     Long(Vec<u8>),
@@ -44,7 +44,7 @@ pub struct RowSession {
     session: u32,
     caches_metadata: bool,
     out: Vec<u8>,
-    /// Number of the last packet received or sent in the dialogue.
+    /// Number of the last packet received or sent in the current exchange.
     number: u8,
 }
 
@@ -72,7 +72,7 @@ impl RowSession {
         let _ = self.dialler.cancel(self.session, 0, CANCEL_LIMIT);
     }
 
-    /// Runs one statement and returns its rows as text; no rows if it returns none.
+    /// Runs one statement and returns its rows as text; `None` in a row means NULL.
     ///
     /// # Errors
     /// The server refuses the statement, or the connection is lost.
@@ -157,7 +157,8 @@ impl RowSession {
 
     /// Executes a prepared statement; returns its columns.
     ///
-    /// `known` are the columns from its preparation: a server may omit them here.
+    /// `known` has the columns that the server described when the statement was prepared: the server can omit them
+    /// here.
     fn execute(&mut self, statement: u32, known: Vec<Column>) -> Result<Vec<Column>, WireError> {
         self.ask(|out| {
             let start = packet::begin(out);
@@ -175,7 +176,7 @@ impl RowSession {
         self.columns(count)
     }
 
-    /// Begins `LOAD DATA LOCAL`, after which rows may be sent with [`RowSession::send_in`].
+    /// Begins `LOAD DATA LOCAL`, after which rows can be sent with [`RowSession::send_in`].
     ///
     /// # Errors
     /// The server refuses the statement or does not ask for data, or the connection is lost.
@@ -188,7 +189,7 @@ impl RowSession {
         Err(WireError::Protocol("no request for rows".into()))
     }
 
-    /// Sends bytes of rows, which may be cut at any position.
+    /// Sends bytes of rows; the bytes can be split between calls at any position.
     ///
     /// # Errors
     /// The connection is lost.
@@ -213,7 +214,7 @@ impl RowSession {
 
     /// Ends `LOAD DATA LOCAL`; returns the number of rows that the server counted and the text of its first warnings.
     ///
-    /// A value that did not fit is only a warning here, whatever `sql_mode` is.
+    /// A value that does not fit only causes a warning, whatever `sql_mode` is.
     ///
     /// # Errors
     /// The server refuses the rows, or the connection is lost.
@@ -290,7 +291,7 @@ impl RowSession {
     }
 }
 
-/// Returns true if a packet ends the rows; a row with the same first byte is longer.
+/// Returns true if a packet marks the end of the rows; a row with the same first byte would be longer.
 fn is_end(bytes: &[u8]) -> bool {
     bytes.first() == Some(&END) && bytes.len() < PART_BYTES
 }

@@ -1,9 +1,9 @@
 //! Password encryption with a server's RSA key, for `caching_sha2_password` without TLS.
 //!
-//! The scheme is RSAES-OAEP with SHA-1 and MGF1 (RFC 8017, 7.1.1), over the password masked by the challenge.
+//! The scheme is RSAES-OAEP with SHA-1 and MGF1 (RFC 8017, 7.1.1), applied to the password masked by the challenge.
 //!
-//! The key must be given by the user. A key received over the connection is never used: a man in the middle would
-//! send his own key and read the password. Only the public half of a key is used here.
+//! The user must provide the key. A key received over the connection is never used: a man in the middle would send his
+//! own key and read the password. Only the public half of a key is used here.
 
 use num_bigint::BigUint;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -32,7 +32,7 @@ impl PublicKey {
     /// Reads a key from a PEM file (`BEGIN PUBLIC KEY`), as servers write it.
     ///
     /// # Errors
-    /// A message: there is no such key in the file, or it is shorter than 2048 bits.
+    /// Returns a message if the file contains no such key, or a key shorter than 2048 bits.
     pub fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| "no PEM file of a public key")?;
         let key = Self::from_der(&der).ok_or("no RSA key")?;
@@ -55,7 +55,7 @@ impl PublicKey {
     /// Returns the zero-terminated password, masked by the challenge and encrypted for the owner of this key.
     ///
     /// # Errors
-    /// The password is too long for the key, or there are no random numbers.
+    /// The password is too long for the key, or the system provides no random numbers.
     pub fn seal(&self, password: &[u8], challenge: &[u8]) -> Result<Vec<u8>, WireError> {
         let ended = password.iter().chain(&[0]);
         let masked: Vec<u8> = ended.zip(challenge.iter().cycle()).map(|(a, b)| a ^ b).collect();

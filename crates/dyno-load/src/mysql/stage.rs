@@ -1,4 +1,4 @@
-//! Stages of the dialogue of a [`Link`](super::link::Link).
+//! Stages of the exchange between a [`Link`](super::link::Link) and the server.
 
 /// What the server sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,17 +4,18 @@ use dyno_script::{Piece, Scope, Sql, SqlKind, Symbols, Value, VarId};
 
 use super::packet::{self, write_text};
 
-/// Command bytes: close the session, run a text, prepare, execute, and close a prepared statement.
+/// Command bytes: close the session, run SQL text, prepare, execute, and close a prepared statement.
 pub const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 pub const PREPARE: u8 = 0x16;
 pub const EXECUTE: u8 = 0x17;
 const CLOSE: u8 = 0x19;
 
-/// Bytes per packet of a file that is sent.
+/// Size of a packet of data that is sent as a file [bytes].
 const FILE_PART_BYTES: usize = 1 << 20;
 
-/// Number of the statement prepared last, so that it can be executed before its number is known (MariaDB 10.2).
+/// Stands for the number of the statement that was prepared last, so that it can be executed before its number is known
+/// (MariaDB 10.2).
 pub const LAST_PREPARED: u32 = u32::MAX;
 
 /// Type codes of values.
@@ -69,7 +70,7 @@ impl Statement {
         Self { marked, params, pieces: sql.pieces.clone(), is_control: sql.kind != SqlKind::Other }
     }
 
-    /// Returns the number of values of the prepared form.
+    /// Returns how many values the prepared form needs.
     pub fn values(&self) -> usize {
         self.params.len()
     }
@@ -104,7 +105,7 @@ impl Statement {
 
     /// Appends the request to run the statement as text that contains the values.
     ///
-    /// A variable without a value remains as it is written in the script; `name` returns its name.
+    /// A variable without a value is sent as it is written in the script; `name` returns the variable's name.
     pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
         let start = packet::begin(out);
         out.push(QUERY);
@@ -159,7 +160,8 @@ pub fn write_text_query(text: &str, out: &mut Vec<u8>) {
     write_command(QUERY, text.as_bytes(), out);
 }
 
-/// Appends the data that the server asked for as a file, in packets numbered after `number`; an empty packet ends it.
+/// Appends the data that the server requested as a file, in packets numbered after `number`; an empty packet ends the
+/// data.
 pub fn write_file(bytes: &[u8], mut number: u8, out: &mut Vec<u8>) {
     for part in bytes.chunks(FILE_PART_BYTES).chain([&[][..]]) {
         number = number.wrapping_add(1);

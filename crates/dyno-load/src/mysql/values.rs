@@ -1,4 +1,4 @@
-//! Values of a row in the binary form, read in place without copying.
+//! Values of a row in the binary form, which are read without copying.
 
 use super::packet::Reader;
 use super::result::Column;
@@ -20,7 +20,7 @@ pub enum WireValue<'a> {
     Double(f64),
     /// Text, bytes, or the digits of a decimal.
     Bytes(&'a [u8]),
-    /// Date, or date and time; all parts 0 is MariaDB's zero date.
+    /// Date, or date and time; if all parts are 0, it is MariaDB's zero date.
     Point(Point),
     /// Duration.
     Span(Span),
@@ -44,7 +44,7 @@ pub struct Point {
 pub struct Span {
     /// True if the duration is negative.
     pub is_negative: bool,
-    /// Absolute length [us].
+    /// Length of the duration, without its sign [us].
     pub us: u64,
 }
 

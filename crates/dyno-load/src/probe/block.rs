@@ -1,4 +1,4 @@
-//! Blocks of a log: their headers, from which a reader after a crash can identify each block.
+//! Blocks of a log: their headers, by which each block can be identified after a crash.
 //!
 //! A file begins with a head of 4096 bytes, followed by slots of one block each. One *write* of the log fills
 //! neighbouring slots. Each of its blocks begins with a header of 48 bytes, little endian:
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The checksum covers the whole block except itself, so a torn block is not accepted, nor is a block in the wrong
-//! slot. A write counts if all of its blocks do.
+//! slot. A write counts only if all of its blocks are accepted.
 
 use std::fmt::Write as _;
 
@@ -30,13 +30,13 @@ const FIRST_LINE: &str = "dbdyno redo probe 1";
 pub(super) struct Stamp {
     /// Id of the run that wrote the block.
     pub run: u64,
-    /// Number of its write.
+    /// Number of the write to which the block belongs.
     pub sequence: u64,
     /// Slot in which the block belongs.
     pub slot: u64,
     /// Number of the block within the write.
     pub part: u32,
-    /// Number of blocks of the write.
+    /// Number of blocks in the write.
     pub parts: u32,
     /// Number of commits that are complete with this write.
     pub commits: u64,
@@ -83,9 +83,9 @@ pub(super) struct Head {
     pub run: u64,
     /// Size of a block \[bytes\].
     pub block_bytes: usize,
-    /// Number of slots, after which the log continues at the first one.
+    /// Number of slots; after the last one, the log continues at the first.
     pub slots: u64,
-    /// Number of this copy, from 1.
+    /// Number of the copy that this file holds, from 1.
     pub copy: u32,
     /// Number of copies.
     pub copies: u32,

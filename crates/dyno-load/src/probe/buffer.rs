@@ -58,7 +58,7 @@ impl Pool {
         })
     }
 
-    /// Takes a buffer back if nobody else holds it.
+    /// Returns a buffer to the pool if nothing else uses it any more.
     pub fn give(&mut self, buffer: Arc<Buffer>) {
         if let Ok(buffer) = Arc::try_unwrap(buffer) {
             let class = buffer.capacity.trailing_zeros() as usize;

@@ -1,4 +1,4 @@
-//! Threads that write the copies of a log, one per path, each in the order of its jobs.
+//! Threads that write the copies of a log: one thread per path, which carries out its jobs in order.
 //!
 //! ```text
 //!   log writer --- job ---> copy 0: write_durably --+
@@ -28,13 +28,13 @@ struct Job {
 /// Report of a copy that a write is durable on its path, or has failed.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// Number of the copy, from 0.
+    /// Index of the copy, from 0.
     pub copy: usize,
     /// Number of the write.
     pub sequence: u64,
     /// Time at which the write was sent to the device \[ns since the epoch\].
     pub started_ns: i64,
-    /// Time at which it was durable \[ns since the epoch\].
+    /// Time at which the write was durable \[ns since the epoch\].
     pub ended_ns: i64,
     /// CPU time of the copy's thread so far \[ns\].
     pub cpu_ns: u64,
@@ -94,7 +94,7 @@ impl Copies {
         self.done.recv().map_err(|_| ended())
     }
 
-    /// Returns a report that has arrived already, if there is one.
+    /// Returns a report that has already arrived, or `None`.
     pub fn poll(&self) -> Option<Done> {
         self.done.try_recv().ok()
     }

@@ -1,44 +1,45 @@
 //! Counters of a log writer, and their names in the evidence.
 //!
-//! The counters of the race have the names of a storage cell's flash log, so that the same question can be asked of a
-//! cell, a model and a probe: the *disk* is the first path, the *flash* the second.
+//! The counters of the race are named like those of a storage cell's flash log, so that a cell, a model and a probe can
+//! be compared: the *disk* is the first path, the *flash* is the second.
 
 use serde::Serialize;
 
 /// Totals since the probe began.
 ///
-/// Identities: `won[0] + won[1]` = races, and with the rule `first` races + `skipped_busy` = `writes`.
+/// Two sums always hold: `won[0] + won[1]` is the number of races, and with the rule `first`, the races plus
+/// `skipped_busy` are `writes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Commits acknowledged.
+    /// Number of acknowledged commits.
     pub commits: u64,
     /// Redo of these commits \[bytes\].
     pub redo_bytes: u64,
-    /// Writes of the log.
+    /// Number of writes to the log.
     pub writes: u64,
-    /// Blocks of these writes.
+    /// Number of blocks in these writes.
     pub blocks: u64,
-    /// Unused room for redo in the last blocks of the writes \[bytes\].
+    /// Space for redo that stayed unused in the last block of each write \[bytes\].
     pub wasted_bytes: u64,
     /// Number of times the log restarted at the beginning of its file.
     pub laps: u64,
-    /// Races won, by path.
+    /// Number of races that each path won.
     pub won: [u64; 2],
-    /// Writes that skipped the second path because it was too far behind.
+    /// Number of writes that skipped the second path because it was too far behind.
     pub skipped_busy: u64,
-    /// Writes that waited because the first path was too far behind.
+    /// Number of writes that waited because the first path was too far behind.
     pub held_back: u64,
-    /// Bytes made durable, by path.
+    /// Bytes made durable on each path.
     pub bytes: [u64; 2],
     /// Largest backlog of each path \[bytes\].
     pub behind_max: [u64; 2],
-    /// Outlier writes, by path: writes that took the threshold or longer.
+    /// Number of outliers on each path: writes that took as long as the threshold or longer.
     pub slow: [u64; 2],
-    /// Races in which the first path was an outlier and the second was not.
+    /// Number of races in which the first path was an outlier and the second was not.
     pub prevented_outliers: u64,
-    /// Races in which the second path was an outlier and the first was not.
+    /// Number of races in which the second path was an outlier and the first was not.
     pub second_only_outliers: u64,
-    /// Writes that were outliers on every path they went to.
+    /// Number of writes that were outliers on every path to which they went.
     pub actual_outliers: u64,
 }
 
@@ -46,10 +47,10 @@ pub struct Counts {
 pub type Metric = (&'static str, &'static str, &'static str, u64);
 
 impl Counts {
-    /// Counts the outliers of one write from the time that each path's device took \[ns\].
+    /// Counts the outliers of one write, based on the time that the device of each path took \[ns\].
     ///
-    /// `raced` is true with the rule `first`. A write that queues behind an outlier of its path is not itself an
-    /// outlier: without the race it would not have been started yet.
+    /// `raced` is true with the rule `first`. A write that queues behind an outlier on its path does not count as an
+    /// outlier itself: without the race it would not have been started yet.
     pub(super) fn judge(&mut self, took_ns: [Option<i64>; 2], outlier_ns: i64, raced: bool) {
         let slow = took_ns.map(|took| took.is_some_and(|ns| ns >= outlier_ns));
         self.slow[0] += u64::from(slow[0]);
@@ -65,7 +66,7 @@ impl Counts {
         }
     }
 
-    /// Returns the counters of the log as a whole.
+    /// Returns the counters that concern the log in total.
     pub fn log(&self) -> Vec<Metric> {
         vec![
             ("commits", "count", "counter", self.commits),
@@ -77,7 +78,7 @@ impl Counts {
         ]
     }
 
-    /// Returns the counters of the race, under a cell's names.
+    /// Returns the counters of the race, under the names that a cell uses.
     pub fn race(&self) -> Vec<Metric> {
         vec![
             ("FL_RQ_W", "count", "counter", self.writes),

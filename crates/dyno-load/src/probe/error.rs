@@ -1,19 +1,19 @@
-//! Errors that stop a probe, each with its place and the next step.
+//! Errors that stop a probe; each names its place and the next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use dyno_evidence::EvidenceError;
 
-/// Error because of which a probe cannot start or cannot continue.
+/// Reason why a probe cannot start or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// A value of the specification is invalid.
     #[error("{place}: {message}\n  next: {next}")]
     Spec {
-        /// The value.
+        /// Name of the invalid value.
         place: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         message: String,
         /// What the user should do.
         next: String,
@@ -21,7 +21,7 @@ pub enum ProbeError {
     /// The probe refuses to write to a path, or the path does not support the requested kind of I/O.
     #[error("{}: {message}\n  next: {next}", path.display())]
     Refused {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Reason.
         message: String,
@@ -31,7 +31,7 @@ pub enum ProbeError {
     /// A call of the operating system failed.
     #[error("{}: {what}: {source}\n  next: {next}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The attempted operation.
         what: &'static str,
@@ -40,13 +40,13 @@ pub enum ProbeError {
         /// What the user should do.
         next: &'static str,
     },
-    /// A write of the log failed; this path acknowledged nothing of it.
+    /// A write to the log failed; this path acknowledged no part of it.
     #[error(
         "{}: write {sequence} of the log failed: {source}\n  next: search the kernel's log for the device's errors",
         path.display()
     )]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Number of the write.
         sequence: u64,
@@ -56,7 +56,7 @@ pub enum ProbeError {
     /// A thread could not be started, or ended unexpectedly.
     #[error("a probe thread {what}\n  next: raise the limit on processes")]
     Thread {
-        /// What happened to it.
+        /// What happened to the thread.
         what: String,
     },
     /// The evidence could not be written.

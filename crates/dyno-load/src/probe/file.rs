@@ -18,7 +18,7 @@ use super::medium::FileMedium;
 use super::size;
 use super::spec::Sync;
 
-/// Bytes per write while a file is filled.
+/// Size of each write that fills a new file \[bytes\].
 const FILL: usize = 1 << 20;
 /// Free space that must remain on the file system in addition to the log \[bytes\].
 const SPARE_BYTES: u64 = 16 << 20;
@@ -73,7 +73,7 @@ impl LogFile {
     }
 }
 
-/// Refuses everything that the probe did not create: devices, folders, and files with other content.
+/// Refuses every path that the probe did not create: devices, folders, and files with other content.
 fn refuse_foreign(path: &Path) -> Result<(), ProbeError> {
     const OWN: &str = "name a new file; the probe creates and removes it";
     let kind = match fs::symlink_metadata(path) {
@@ -193,8 +193,8 @@ fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
 
 /// Returns the flags with which a log is opened.
 ///
-/// They are libc's: where rustix 1.1 makes system calls itself, it uses `O_SYNC` for `O_DSYNC`, and `O_SYNC` also
-/// forces every change of the file's time.
+/// The flags are libc's: where rustix 1.1 makes system calls itself, it uses `O_SYNC` for `O_DSYNC`, and `O_SYNC` also
+/// forces every change of the file's time stamp to the disk.
 pub(super) fn flags(sync: Sync) -> i32 {
     let mut flags = libc::O_NOFOLLOW;
     #[cfg(target_os = "linux")]
@@ -237,7 +237,7 @@ fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError>
 mod tests {
     use super::*;
 
-    /// Measured on ext4: with `O_SYNC` a write of 40 us took 4 ms as soon as the clock had ticked.
+    /// Measured on ext4: with `O_SYNC`, a write of 40 us took 4 ms whenever the clock had ticked since the last one.
     #[test]
     fn dsync_is_not_sync() {
         let read = |text: &str| flags(text.parse().unwrap());

@@ -12,7 +12,7 @@ pub trait Medium: Send {
     fn write_durably(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
-/// File opened in the way that makes its writes durable.
+/// File opened with the flags that make its writes durable.
 #[derive(Debug)]
 pub(super) struct FileMedium {
     pub file: std::fs::File,

@@ -7,16 +7,16 @@
 //!          <------------- acknowledged by one copy or by all
 //! ```
 //!
-//! Commits that arrive during a write share the next write (group commit). A write fills whole blocks, each with a
-//! header and a checksum, in a file that was completely written beforehand and that the log reuses in a circle. With
-//! two paths a write is done when both copies are durable, or, in a race, when the first is. [`recover()`] determines
-//! what a crash leaves.
+//! Commits that arrive during a write share the next write (group commit). A write consists of complete blocks, each
+//! with a header and a checksum. The file was completely written beforehand, and the log reuses it as a ring. With two
+//! paths a write is done when both copies are durable, or, in a race, when the first copy is. [`recover()`] determines
+//! which writes survived a crash.
 //!
 //! # Limits
 //!
 //! The copies are written by threads, not by `io_uring`: submitting to it needs `unsafe`, which this crate forbids.
-//! Handing a write to a thread and receiving its result costs some microseconds, which [`Probe::on_sink`] measures. A
-//! crash of the machine is survived only as far as the device keeps what it reports as durable. Linux only.
+//! Handing a write to a thread and receiving its result costs some microseconds, which [`Probe::on_sink`] measures. The
+//! log survives a crash of the machine only as far as the device keeps what it has reported as durable. Linux only.
 
 mod block;
 mod buffer;

@@ -1,21 +1,21 @@
 //! Rows of a probe: calls of sessions, waits of sessions and of the log writer.
 //!
-//! Rows are kept as small values while the log is written, and become Parquet when a block ends.
+//! Rows are kept in a compact form while the log is written, and are written as Parquet when a block ends.
 
 use std::path::Path;
 
 use dyno_evidence::{Call, CallKind, CallsWriter, EventName, EvidenceError, NONE, WaitRow, WaitsWriter};
 
-/// Who waited, which also determines what was waited for.
+/// Who waited; this also determines the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
-    /// A session for its commit: `log file sync`.
+    /// A session waits for its commit: `log file sync`.
     Session(u16),
-    /// The log writer for the acknowledgement: `log file parallel write`.
+    /// The log writer waits for the acknowledgement of a write: `log file parallel write`.
     LogWriter,
-    /// A path for its device: `log file parallel write`.
+    /// A path waits for its device: `log file parallel write`.
     Copy(usize),
-    /// The log writer for room in the first path's backlog.
+    /// The log writer waits until the first path's backlog has room.
     Room,
 }
 
@@ -27,7 +27,7 @@ const EVENTS: [[&str; 3]; 3] = [
 ];
 const OBJECTS: [&str; 4] = ["session", "lgwr", "first path", "second path"];
 
-/// Session number of background processes, above those of all sessions, as for the model's log writer.
+/// Session number of background processes: above those of all sessions, and the same as for the model's log writer.
 const LOG_WRITER: i64 = 65536;
 
 impl Waiter {
@@ -46,12 +46,12 @@ impl Waiter {
     }
 }
 
-/// An acknowledged or pending commit.
+/// A commit that is acknowledged or pending.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Commit {
     /// Number of the session.
     pub session: u16,
-    /// Open loop: the intended start \[ns since the epoch\]; closed loop: [`NONE`].
+    /// Intended start in an open loop \[ns since the epoch\]; [`NONE`] in a closed loop.
     pub intended_ns: i64,
     /// When the session requested the commit \[ns since the epoch\].
     pub started_ns: i64,
@@ -120,7 +120,7 @@ impl Rows {
         self.wait(Waiter::Session(commit.session), commit.started_ns, elapsed_ns, about);
     }
 
-    /// Adds an arrival of an open loop for which no session was free before the slice ended.
+    /// Adds a row for an arrival in an open loop for which no session was free before the slice ended.
     pub fn skipped(&mut self, intended_ns: i64) {
         self.calls.push(Call {
             intended_ns,

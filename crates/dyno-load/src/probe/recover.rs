@@ -1,8 +1,9 @@
-//! Recovery of a log after a crash: which copy is newer, where each ends, and what both together hold.
+//! Recovery of a log after a crash: which copy is newer, where each copy ends, and which writes the two contain
+//! together.
 //!
-//! A write is complete in a copy if all of its blocks are there with their checksums. The first path has no holes
-//! (see [`writer`](super::writer)), so the recovered log is the first path up to its last complete write, then the
-//! second path for as long as its writes continue without a gap.
+//! A write is complete in a copy if all of its blocks are there with their checksums. The first path has no holes (see
+//! [`writer`](super::writer)), so the recovered log is the first path up to its last complete write, and then the
+//! second path as far as its writes continue without a gap.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,25 +16,25 @@ use super::ProbeError;
 use super::block::{HEAD, Head, Stamp};
 use super::file::read_head;
 
-/// Bytes per read.
+/// Size of each read \[bytes\].
 const PIECE: usize = 1 << 20;
 
 /// Contents of one copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Copy {
-    /// Its file.
+    /// Path of the copy's file.
     pub path: PathBuf,
     /// Number of the copy, from 1.
     pub copy: u32,
     /// Number of complete writes.
     pub writes: u64,
-    /// Writes with missing blocks: torn at the end, or partly overwritten by a later lap.
+    /// Number of writes with missing blocks: torn at the end, or partly overwritten by a later lap.
     pub broken: u64,
     /// Number of the last complete write; 0 for none.
     pub last_sequence: u64,
-    /// Number of commits that are complete with it.
+    /// Number of commits that are complete with the last complete write.
     pub last_commit: u64,
-    /// Complete writes that are missing between its first and its last.
+    /// Number of complete writes that are missing between the copy's first and last one.
     pub holes: u64,
 }
 
@@ -44,13 +45,14 @@ pub struct Recovery {
     pub copies: Vec<Copy>,
     /// Number of the newer copy, from 1; 0 if both end at the same write or there is only one.
     pub newer: u32,
-    /// First write of the recovered log; 0 for none.
+    /// Number of the first write in the recovered log; 0 for none.
     pub first_sequence: u64,
-    /// Last write of the recovered log.
+    /// Number of the last write in the recovered log.
     pub last_sequence: u64,
-    /// Commits that are complete with it: all acknowledged ones, and perhaps those of one more write.
+    /// Number of commits that are complete with the last write: all acknowledged ones, and perhaps those of one more
+    /// write.
     pub last_commit: u64,
-    /// Number of its last writes that only the second path has.
+    /// Number of writes at the end of the recovered log that only the second path has.
     pub from_second: u64,
 }
 
@@ -155,7 +157,7 @@ fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
     Ok((whole, broken))
 }
 
-/// Number of blocks found of one write, and the slot of the first of them.
+/// Number of blocks that were found of a write, and the slot of the first one.
 struct Found {
     blocks: u32,
     slot: u64,
@@ -164,9 +166,9 @@ struct Found {
 
 /// Removes writes of earlier laps that a later lap did not overwrite.
 ///
-/// They remain at the end of the ring, where the next write did not fit, and where the second path was skipped. Read
-/// around the ring from the newest write on, numbers rise; a write whose number is lower than an earlier one is of an
-/// earlier lap.
+/// Such writes remain at the end of the ring, if the next write did not fit there, and where the second path was
+/// skipped. If the ring is read forward from the slot after the newest write, numbers rise; a write whose number is
+/// lower than that of a write read before it is from an earlier lap.
 fn drop_earlier_laps(seen: &mut BTreeMap<u64, Found>, slots: u64) {
     let Some(newest) = seen.last_key_value().map(|(_, found)| found.slot) else { return };
     let mut around: Vec<(u64, u64)> =
@@ -181,7 +183,7 @@ fn drop_earlier_laps(seen: &mut BTreeMap<u64, Found>, slots: u64) {
     }
 }
 
-/// Reads until the buffer is full or the file ends; returns the number of bytes.
+/// Reads until the buffer is full or the file ends; returns the number of bytes read.
 fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {

@@ -19,7 +19,7 @@ use crate::clock::{Clock, sharpen_sleep, thread_cpu_ns};
 use crate::slice::{Length, Slice};
 use crate::tally::ArmReport;
 
-/// Receiver of acknowledgements, called for each write immediately, before anything else happens.
+/// Receiver of acknowledgements, which is called immediately after each write, before anything else happens.
 pub trait Acknowledged: Send {
     /// Called when the commits of an arm up to this number are durable.
     fn commits(&mut self, arm: u16, number: u64);
@@ -30,7 +30,7 @@ impl Acknowledged for () {
     fn commits(&mut self, _arm: u16, _number: u64) {}
 }
 
-/// Report of one block; it has the same names as a report of the load.
+/// Report of one block; its fields have the same names as in a report of the load.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProbeReport {
     /// Start \[ns since the epoch\].
@@ -177,7 +177,7 @@ impl Probe {
         self.rows.clear();
     }
 
-    /// Returns the counters so far, by arm.
+    /// Returns the counters so far, one entry per arm.
     pub fn counts(&self) -> Vec<&Counts> {
         self.arms.iter().map(|arm| &arm.writer.counts).collect()
     }
@@ -261,7 +261,7 @@ impl Turn<'_> {
         Ok(report)
     }
 
-    /// Makes one write of the log and records the commits that it acknowledges.
+    /// Makes one write to the log, and records the commits that it acknowledges.
     ///
     /// The write takes the pending commits in order, as many as fit; a commit that is larger than a write takes
     /// several.

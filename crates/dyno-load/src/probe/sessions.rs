@@ -1,7 +1,7 @@
 //! Sessions that commit: when each next commit arrives, and which sessions are free.
 //!
-//! Sessions are simulated by times instead of threads. So a hundred of them cost nothing, and the log is measured
-//! instead of the scheduler; the time that the kernel needs to wake a real session is not in the figures.
+//! Sessions are simulated: they are times, not threads. So a hundred sessions cost nothing, and the probe measures the
+//! log and not the scheduler. The figures do not include the time that the kernel needs to wake a real session.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,7 +17,7 @@ use super::spec::ProbeArm;
 enum Loop {
     /// A session commits again after its think time; entries are (time, session), the earliest first.
     Closed { think_ns: u64, next: BinaryHeap<Reverse<(i64, u16)>> },
-    /// Commits arrive at given times, each taken by a free session.
+    /// Commits arrive at times that do not depend on the sessions; a free session takes each of them.
     Open(Arrivals),
 }
 
@@ -28,7 +28,7 @@ struct Arrivals {
     /// Arrivals that found no free session.
     waiting: VecDeque<i64>,
     free: Vec<u16>,
-    /// Arrivals that have a session: (session, intended, started).
+    /// Arrivals that have got a session: (session, intended start, actual start).
     ready: VecDeque<(u16, i64, i64)>,
 }
 
@@ -94,12 +94,13 @@ impl Sessions {
         }
     }
 
-    /// Ends the slice at `now_ns`, if that is earlier than its planned end.
+    /// Ends the slice at `now_ns`, if its planned end is later.
     pub fn cut_short(&mut self, now_ns: i64) {
         self.end_ns = self.end_ns.min(now_ns);
     }
 
-    /// Appends the commits that have begun by `now_ns` to `pending`, in order, until it holds `most`.
+    /// Appends to `pending`, in order, the commits that have begun by `now_ns`, until `pending` contains `most`
+    /// commits.
     pub fn arrived(&mut self, now_ns: i64, most: usize, pending: &mut VecDeque<Commit>) {
         let until = now_ns.min(self.end_ns - 1);
         while pending.len() < most {
@@ -122,7 +123,8 @@ impl Sessions {
         }
     }
 
-    /// Processes the acknowledgement of a session's commit: it thinks, takes a waiting arrival, or becomes free.
+    /// Processes the acknowledgement of a session's commit: the session thinks, takes a waiting arrival, or becomes
+    /// free.
     pub fn acknowledged(&mut self, session: u16, now_ns: i64) {
         match &mut self.kind {
             Loop::Closed { think_ns, next } => {

@@ -26,9 +26,9 @@ const CUT: u64 = 15;
 pub enum Sizes {
     /// Each of these sizes with equal probability.
     Levels(Vec<u64>),
-    /// Uniform between the two, both included.
+    /// Uniform distribution between two sizes, both included.
     Range(u64, u64),
-    /// Exponential with this mean, at least 1 byte, at most 15 times the mean.
+    /// Exponential distribution with this mean, at least 1 byte and at most 15 times the mean.
     Exponential(u64),
 }
 
@@ -73,7 +73,7 @@ impl FromStr for Sizes {
     }
 }
 
-/// Parses a size such as `64KiB`, `1MiB`, `1.5MB` or `4096`; returns bytes.
+/// Parses a size such as `64KiB`, `1MiB`, `1.5MB` or `4096`; returns it in bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, ProbeError> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Specification of a probe: JSON in, checked values out.
+//! Specification of a probe: parsed from JSON and checked.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::{ProbeError, Sizes};
 
 /// Largest amount of redo per write, without headers \[bytes\]: the limit of Oracle's log writer.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
-/// A file holds at least this number of its largest writes.
+/// Smallest number of its largest writes that a file must have room for.
 const WRITES_PER_LAP_MIN: u64 = 4;
 /// Default limit of a copy's backlog \[bytes\].
 const BACKLOG_BYTES: u64 = 32 << 20;
@@ -33,7 +33,7 @@ pub struct ProbeArm {
     pub name: String,
     /// One or two files, which the probe creates.
     pub paths: Vec<PathBuf>,
-    /// With two paths: when a write counts as done.
+    /// When a write to two paths counts as done.
     #[serde(default)]
     pub rule: Rule,
     /// How a write is made durable: words of [`Sync`] joined by `+`.
@@ -45,7 +45,7 @@ pub struct ProbeArm {
     /// Size of a redo block \[bytes\].
     #[serde(default = "default_block")]
     pub block_bytes: usize,
-    /// Size of each file \[bytes\]; the log reuses it in a circle.
+    /// Size of each file \[bytes\]; the log reuses it as a ring.
     #[serde(default = "default_file")]
     pub file_bytes: u64,
     /// Number of sessions that commit.
@@ -60,10 +60,10 @@ pub struct ProbeArm {
     /// Largest backlog of a copy \[bytes\]; by default a quarter of the file, at most 32 MiB.
     #[serde(default)]
     pub backlog_bytes: Option<u64>,
-    /// Duration from which a copy's write is an outlier \[ns\].
+    /// Duration from which on a copy's write counts as an outlier \[ns\].
     #[serde(default = "default_outlier")]
     pub outlier_ns: u64,
-    /// With one path: true to write it in a separate thread, as with two paths.
+    /// With one path: true to write to it in a separate thread, as with two paths.
     #[serde(default)]
     pub hand_over: bool,
     /// True to keep the files at the end.
@@ -151,7 +151,7 @@ impl ProbeSpec {
     /// Checks the constraints that the types cannot express.
     ///
     /// # Errors
-    /// The first invalid value.
+    /// A value is invalid; the first such value is reported.
     pub fn check(&self) -> Result<(), ProbeError> {
         if self.arms.is_empty() || self.arms.len() > usize::from(u8::MAX) {
             return Err(ProbeError::spec("arms", "there must be 1 to 255", "name one or more"));
@@ -228,7 +228,7 @@ impl ProbeArm {
         self.backlog_bytes.unwrap_or((self.file_bytes / 4).min(BACKLOG_BYTES))
     }
 
-    /// Returns the number of slots, after which the log continues at the first one.
+    /// Returns the number of slots; after the last one, the log continues at the first.
     pub fn slots(&self) -> u64 {
         (self.file_bytes - HEAD as u64) / self.block_bytes as u64
     }

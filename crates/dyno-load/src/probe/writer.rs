@@ -1,23 +1,24 @@
-//! Log writer: puts redo into blocks, has them written, and reports when they are durable.
+//! Log writer: puts redo into blocks, writes them or hands them to the paths' threads, and reports when they are
+//! durable.
 //!
 //! # The race, and what survives
 //!
-//! With the rule `first`, a write goes to both paths and is acknowledged by the first on which it is durable. Three
-//! rules make a crash harmless:
+//! With the rule `first`, a write goes to both paths, and is acknowledged as soon as it is durable on one of them.
+//! Three rules make a crash harmless:
 //!
 //! 1. The first path gets every write, one after the other and in order, so it has no holes.
 //! 2. The next write begins only when the previous one is acknowledged.
-//! 3. A write that the second path does not get because it is too far behind (*skipped*) is acknowledged only by the
-//!    first path.
+//! 3. A write that the second path does not get because it is too far behind (*skipped*) is acknowledged only when it
+//!    is durable on the first path.
 //!
 //! So an acknowledged write is either on the first path, or the second path holds all writes from the end of the
 //! first path up to it: recovery reads the first path to its end and continues on the second.
 //!
 //! # When a copy falls behind
 //!
-//! The backlog of each copy is limited. When that of the second path is full, writes skip it until it has caught up
-//! (the reason BUSY of a flash log). When that of the first path is full, the next write is held back until there is
-//! room: nothing may skip the first path.
+//! The backlog of each copy is limited. When the backlog of the second path is full, writes skip that path until it has
+//! caught up (the reason BUSY of a flash log). When the backlog of the first path is full, the next write is held back
+//! until there is room: no write skips the first path.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -33,11 +34,11 @@ use super::record::{Rows, Waiter};
 use super::spec::{ProbeArm, Rule};
 use crate::clock::Clock;
 
-/// How blocks reach their paths.
+/// Who writes blocks to the paths.
 enum Way {
-    /// The log writer writes them itself.
+    /// The log writer writes the blocks itself.
     Direct(Box<dyn Medium>),
-    /// One thread per path writes them.
+    /// One thread per path writes the blocks.
     Copies(Copies),
 }
 
@@ -48,9 +49,9 @@ struct Outstanding {
     blocks: u32,
     bytes: u64,
     buffer: Arc<Buffer>,
-    /// True for the copies that are still writing it.
+    /// For each copy, true while it is still being written.
     open: [bool; 2],
-    /// Time that each copy's device took \[ns\], without the time queued behind older writes of the path.
+    /// Time that the device of each copy took \[ns\], without the time in the queue behind older writes on the path.
     took_ns: [Option<i64>; 2],
 }
 
@@ -177,7 +178,7 @@ impl LogWriter {
         HEAD as u64 + slot * self.block_bytes as u64
     }
 
-    /// Returns a buffer with the headers of the write whose slots were reserved last.
+    /// Returns a buffer with the blocks of the write whose slots were reserved last, including their headers.
     fn filled(&mut self, blocks: u32, length: usize, commits: u64) -> Arc<Buffer> {
         let mut buffer = self.pool.take(length);
         let first = self.next_slot - u64::from(blocks);
@@ -196,7 +197,8 @@ impl LogWriter {
         Arc::new(buffer)
     }
 
-    /// Hands a write to the copies and waits for its acknowledgement; returns when that arrived \[ns since the epoch\].
+    /// Hands a write to the copies and waits for its acknowledgement; returns the time of the acknowledgement \[ns
+    /// since the epoch\].
     fn race(
         &mut self,
         started_ns: i64,
@@ -254,7 +256,7 @@ impl LogWriter {
         }
     }
 
-    /// Returns true if a copy's backlog has no room for these bytes; an empty copy accepts any write.
+    /// Returns true if the backlog of a copy has no room for these bytes; an empty backlog accepts any write.
     fn is_full(&self, copy: usize, bytes: u64) -> bool {
         self.behind[copy] > 0 && self.behind[copy] + bytes > self.backlog_max
     }
@@ -277,7 +279,7 @@ impl LogWriter {
         Ok(done)
     }
 
-    /// Processes a copy's report: its row, its backlog, and the outcome of the race.
+    /// Processes a copy's report: adds its row, and updates the backlog and the outcome of the race.
     fn note(&mut self, done: &Done, rows: &mut Rows) -> Result<(), ProbeError> {
         if let Err(error) = &done.result {
             let error = std::io::Error::new(error.kind(), error.to_string());

@@ -3,11 +3,11 @@
 //! Methods: trust, password, md5, SCRAM-SHA-256, and SCRAM-SHA-256-PLUS over TLS. Before the client answers a request
 //! of the server, it checks that the user allows that method:
 //!
-//! - `require_auth`: the methods that the server may use; by default any.
+//! - `require_auth`: the methods that the server is allowed to use; by default all.
 //! - `channel_binding=require`: only SCRAM-SHA-256-PLUS.
 //!
-//! Stricter than libpq: the password is sent in the clear only under TLS or if `require_auth=password` asks for it,
-//! and only one authentication request is answered.
+//! Stricter than libpq: the password is sent in clear text only under TLS or with `require_auth=password`, and only one
+//! authentication request is answered.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -25,7 +25,8 @@ const CLEARTEXT: u32 = 3;
 const MD5: u32 = 5;
 const SASL: u32 = 10;
 
-/// What has been proved so far: the client has answered, and the login is bound to the server's certificate.
+/// What has happened so far: whether the client has answered, and whether the login is bound to the server's
+/// certificate.
 #[derive(Debug, Default)]
 struct Proved {
     answered: bool,
@@ -33,7 +34,7 @@ struct Proved {
 }
 
 impl Handshake<'_> {
-    /// Answers the server's authentication request until the server accepts the login.
+    /// Answers the server's authentication requests until the server accepts the login.
     pub(super) fn authenticate(&mut self) -> Result<(), WireError> {
         let mut proved = Proved::default();
         loop {
@@ -50,7 +51,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Checks that the user allows this request, or the end of authentication at this point.
+    /// Checks that the user allows this authentication request, or allows authentication to end at this point.
     fn permit(&self, kind: u32, proved: &Proved) -> Result<(), WireError> {
         let spec = self.spec;
         if proved.answered && kind != DONE {

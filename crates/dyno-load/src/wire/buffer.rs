@@ -1,7 +1,7 @@
 //! Buffer of received but unread bytes of one connection, without an allocation per message.
 //!
-//! Bytes that nobody needs are skipped in place, so a large result need not fit. The buffer grows with the bytes that
-//! have arrived, never with the length that a header claims.
+//! Bytes that are not needed are skipped without storing them, so a large result need not fit into the buffer. The
+//! buffer grows with the bytes that have arrived, never with the length that a header claims.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Buffer {
     bytes: Vec<u8>,
     head: usize,
     tail: usize,
-    /// Number of bytes, still to arrive, that will be skipped.
+    /// Number of bytes to skip that have not arrived yet.
     skip: usize,
     /// Number of bytes that the next message needs in total.
     need: usize,
@@ -27,7 +27,7 @@ impl Buffer {
         Self { bytes: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need }
     }
 
-    /// Returns the first N unread bytes, or `None` if fewer have arrived; then N are needed.
+    /// Returns the first N unread bytes, or `None` if fewer have arrived; it then records that N bytes are needed.
     #[inline]
     pub fn peek<const N: usize>(&mut self) -> Option<[u8; N]> {
         let found = self.bytes[self.head..self.tail].first_chunk::<N>().copied();
@@ -37,9 +37,10 @@ impl Buffer {
         found
     }
 
-    /// Takes `head` bytes and returns the range of the `kept` bytes after them; `None` if they have not all arrived.
+    /// Consumes `head` bytes and the `kept` bytes after them, and returns the range of the latter; `None` if not all of
+    /// them have arrived.
     ///
-    /// Of the `length` bytes that follow the head, those beyond `kept` are skipped.
+    /// `length` bytes follow the head in total; those beyond `kept` are skipped.
     #[inline]
     pub fn take(&mut self, head: usize, kept: usize, length: usize) -> Option<Range<usize>> {
         if self.tail - self.head < head + kept {
@@ -95,7 +96,7 @@ impl Buffer {
         self.bytes.len()
     }
 
-    /// Reads once; returns true if the read filled the buffer, so that the source may have more.
+    /// Reads once; returns true if the read filled the buffer, so that the source can have more bytes.
     ///
     /// # Errors
     /// The read failed; the end of the stream is [`io::ErrorKind::UnexpectedEof`].
@@ -121,7 +122,7 @@ impl Buffer {
         }
     }
 
-    /// Moves the unread bytes to the front; doubles the buffer if it is full.
+    /// Moves the unread bytes to the front of the buffer; doubles its size if it is full.
     #[cold]
     fn make_room(&mut self) -> io::Result<()> {
         self.bytes.copy_within(self.head..self.tail, 0);

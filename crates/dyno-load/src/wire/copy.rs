@@ -1,8 +1,8 @@
 //! Session that copies rows out of a server or into it, and blocks on its socket.
 //!
-//! `COPY` is sent by the extended protocol, so the server itself refuses text with more than one statement. Messages
-//! are handed on as they arrive. A caller that wants no more messages must end the session; [`CopySession::cancel`]
-//! tells the server.
+//! `COPY` is sent with the extended protocol, so the server itself refuses text with more than one statement. Messages
+//! are passed on as they arrive. A caller that needs no more messages must end the session; [`CopySession::cancel`]
+//! lets the server stop, too.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,9 +18,10 @@ use super::{ServerError, WireError};
 use crate::connection::ConnectionSpec;
 use crate::dialler::Dialler;
 
-/// Size of the receive buffer [bytes]: a server sends 8 KiB at a time, and a busy reader finds many of them.
+/// Size of the receive buffer [bytes]: a server sends 8 KiB at a time, and a busy reader receives many such messages at
+/// once.
 const ROOM_BYTES: usize = 256 << 10;
-/// Length from which the space of a message is released after it was handed on [bytes].
+/// Length from which on the space of a message is released after the message has been passed on [bytes].
 pub const LONG_BYTES: usize = 4 << 20;
 /// Largest message that is sent [bytes].
 const PART_BYTES: usize = 1 << 20;
@@ -66,8 +67,8 @@ impl CopySession {
 
     /// Runs `COPY … TO STDOUT` and calls `each` with the bytes of every message; returns the server's row count.
     ///
-    /// After a message of [`LONG_BYTES`] or more, its space is released and `each` is called with no bytes: a good
-    /// time to write what has accumulated.
+    /// After a message of [`LONG_BYTES`] or more, its space is released and `each` is called without any bytes, so that
+    /// it can write the bytes it has collected.
     ///
     /// # Errors
     /// The server refuses the statement, the connection is lost, or `each` fails.
@@ -82,7 +83,7 @@ impl CopySession {
 
     /// Runs `COPY … FROM STDIN`; returns the number of rows that the server counted.
     ///
-    /// `more` appends to the buffer that it receives, and returns true if there is more to come.
+    /// `more` appends bytes to the buffer that it receives, and returns true if more bytes will follow.
     ///
     /// # Errors
     /// The server refuses the statement or the rows, the connection is lost, or `more` fails.
@@ -105,7 +106,7 @@ impl CopySession {
         }
     }
 
-    /// Begins `COPY … FROM STDIN`, after which rows may be sent with [`CopySession::send_in`].
+    /// Begins `COPY … FROM STDIN`, after which rows can be sent with [`CopySession::send_in`].
     ///
     /// # Errors
     /// The server refuses the statement, or the connection is lost.
@@ -116,7 +117,7 @@ impl CopySession {
         Ok(())
     }
 
-    /// Sends bytes of rows, which may be cut at any position.
+    /// Sends bytes of rows; the bytes can be split between calls at any position.
     ///
     /// # Errors
     /// The connection is lost.
@@ -181,7 +182,7 @@ impl CopySession {
         }
     }
 
-    /// Reads up to `ReadyForQuery`. An error of the server ends the session: the caller then begins a new one.
+    /// Reads up to `ReadyForQuery`. An error from the server ends the session; the caller must then begin a new one.
     fn until_ready<E: From<WireError>>(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
         let mut rows = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Reading of a connection that a reactor waits for: when to read at once, and when to wait for an event.
+//! Reading of a connection for which a reactor waits: when to read immediately, and when to wait for an event.
 
 use std::io;
 
@@ -14,17 +14,17 @@ pub const READS_MAX: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum More {
     No,
-    /// The last read left bytes in the socket.
+    /// Yes: the last read left bytes in the socket.
     Yes,
-    /// An event may have been missed: read until the socket is found empty.
+    /// Yes, until the socket is empty: an event has perhaps been missed.
     UntilEmpty,
 }
 
-/// Tracks whether a connection may have bytes for which no event will come.
+/// Tracks whether a connection can have bytes for which no event will come.
 #[derive(Debug)]
 pub struct Flow {
     more: More,
-    /// Number of consecutive reads that left more to read.
+    /// Number of consecutive reads after which there was more to read.
     reads: u32,
 }
 
@@ -34,11 +34,11 @@ impl Flow {
         Self { more: More::UntilEmpty, reads: 0 }
     }
 
-    /// Waits for bytes, unless some may be available at once, and reads once; returns true if any came.
+    /// Waits for bytes, unless some can already be available, and reads once; returns true if bytes were read.
     ///
-    /// A short read has emptied the socket, and the next arrival is a new event, which saves one system call per
-    /// round trip. The end of the stream is the exception, because it can arrive together with the last bytes, in one
-    /// event: then it reads until there is nothing more.
+    /// A read that does not fill the buffer has emptied the socket, and the next arrival is a new event. Waiting for it
+    /// directly saves one system call per round trip. The end of the stream is the exception, because it can arrive
+    /// together with the last bytes, in one event: the socket is then read until it is empty.
     ///
     /// # Errors
     /// The connection has ended or the read failed.
@@ -77,7 +77,7 @@ impl Flow {
 
     /// Makes the next reads check the socket even without an event.
     ///
-    /// Needed after the session has waited on its other connections: an event of this connection may have been
+    /// Needed after the session has waited on its other connections: an event of this connection could have been
     /// consumed there.
     pub fn doubt(&mut self) {
         self.more = More::UntilEmpty;

@@ -20,13 +20,14 @@ use crate::spec::Protocol;
 pub const CAPTURE_BYTES_MAX: usize = 1 << 20;
 /// Size of the messages in which data is sent to the server [bytes].
 const FEED_BYTES: usize = 1 << 20;
-/// Number of bytes kept of an error, whose message is near the beginning.
+/// Number of bytes of an error that are kept; the message is near its beginning.
 const ERROR_BYTES: usize = 16 << 10;
 
 /// What the server reports: one event per command, and one per `Sync` or simple query.
 #[derive(Debug)]
 pub enum Event {
-    /// A command is complete; `rows` were returned or changed, or [`NONE`] if there is no such number.
+    /// A command is complete; `rows` is the number of rows returned or changed, or [`NONE`] if the server reports no
+    /// number.
     Done {
         /// Number of rows.
         rows: i64,
@@ -37,7 +38,7 @@ pub enum Event {
     Ready,
 }
 
-/// State of a named statement on this connection: not parsed, `Parse` sent, or parsed.
+/// State of a named statement on this connection: not parsed, `Parse` sent but not answered, or parsed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Parsed {
     #[default]
@@ -46,10 +47,10 @@ enum Parsed {
     Yes,
 }
 
-/// Result that a script keeps; switched on per command, because copying costs time.
+/// Result that a script keeps; switched on for individual commands, because copying costs time.
 #[derive(Debug, Default)]
 pub struct Capture {
-    /// True to copy the rows that arrive.
+    /// True if the rows that arrive are to be copied.
     pub on: bool,
     /// Body of the last `RowDescription`; empty if there was none.
     pub description: Vec<u8>,
@@ -69,9 +70,9 @@ pub struct Link {
     flow: Flow,
     out: Vec<u8>,
     parsed: Vec<Parsed>,
-    /// Statements whose `ParseComplete` is outstanding, each with the number of its batch.
+    /// Statements whose `ParseComplete` has not arrived yet: number of the batch, and number of the statement.
     asked: VecDeque<(u64, usize)>,
-    /// Number of batches ended so far by the client, and answered by the server.
+    /// Number of batches that the client has ended so far, and number of those that the server has answered.
     ended: u64,
     answered: u64,
     extended: bool,
@@ -80,7 +81,7 @@ pub struct Link {
     key: u32,
     /// Bytes that `COPY ... FROM STDIN` receives.
     feed: Option<Arc<[u8]>>,
-    /// Results that are kept.
+    /// Result that a script keeps.
     pub capture: Capture,
 }
 
@@ -115,7 +116,7 @@ impl Link {
         (self.process, self.key)
     }
 
-    /// Returns a handle with which another thread can close the connection.
+    /// Returns a handle that another thread can use to close the connection.
     ///
     /// # Errors
     /// The socket cannot be duplicated.
@@ -133,7 +134,7 @@ impl Link {
         self.out.len()
     }
 
-    /// Queues a command; `id` is its number in the arm. Parses it first if needed.
+    /// Queues a command; `id` is its number in the arm. Queues `Parse` first if the statement is not parsed yet.
     #[inline]
     pub fn queue<'a>(
         &mut self,
@@ -193,7 +194,7 @@ impl Link {
         }
     }
 
-    /// Queues a request for the answers so far (`Flush`).
+    /// Queues a request to send the answers so far (`Flush`).
     pub fn queue_flush(&mut self) {
         self.out.extend_from_slice(&FLUSH);
     }
@@ -201,7 +202,7 @@ impl Link {
     /// Sends everything that is queued, usually in one write.
     ///
     /// # Errors
-    /// The connection is lost; if the server sent the reason before it closed, that is the error.
+    /// The connection is lost; if the server sent a reason before it closed the connection, the error is that reason.
     #[inline]
     pub fn send(&mut self) -> Result<(), WireError> {
         let sent = self.socket.send(&self.out);
@@ -209,7 +210,7 @@ impl Link {
         sent.or_else(|e| self.last_words(e))
     }
 
-    /// Reads the server's reason from a connection that it has closed; returns that as the error.
+    /// Reads the reason that the server sent before it closed the connection, and returns it as the error.
     #[cold]
     fn last_words(&mut self, error: io::Error) -> Result<(), WireError> {
         if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
@@ -282,7 +283,8 @@ impl Link {
         }
     }
 
-    /// Marks as not parsed the statements whose `Parse` in an ended batch got no answer: the server skipped it.
+    /// Marks statements as not parsed if their `Parse` was in a batch that has ended without an answer to it: the
+    /// server skipped it.
     #[cold]
     fn drop_asked(&mut self) {
         while let Some(&(batch, id)) = self.asked.front() {
@@ -329,7 +331,8 @@ impl Link {
         Ok(None)
     }
 
-    /// Answers a `COPY ... FROM STDIN` with the script's data or a refusal; the server ignores an earlier `Sync`.
+    /// Answers a `COPY ... FROM STDIN` with the script's data, or with a refusal; `Sync` is sent again, since the
+    /// server ignores an earlier one.
     fn answer_copy(&mut self) -> Result<(), WireError> {
         let mut answer = Vec::new();
         if let Some(feed) = &self.feed {
@@ -345,7 +348,7 @@ impl Link {
         Ok(())
     }
 
-    /// Runs SQL by the simple protocol; returns the server's error if it refused the SQL.
+    /// Runs SQL with the simple protocol; returns the server's error if the SQL failed, otherwise `None`.
     ///
     /// # Errors
     /// The connection is lost, or the server violates the protocol.

@@ -1,8 +1,8 @@
-//! Reader that cuts the server's bytes into messages in place.
+//! Reader that splits the server's bytes into messages without copying them.
 //!
-//! A message is a type byte, a length that includes itself, and a body. Bodies that nobody needs are skipped; of
-//! others a beginning is kept. A length that is implausible for its type is refused immediately instead of being
-//! waited for; before the login every long message is implausible.
+//! A message has a type byte, a length that includes the length field itself, and a body. Bodies that are not needed
+//! are skipped; of the others, the beginning is kept. A length that is implausible for its type is refused immediately
+//! instead of being waited for; before the login every long message is implausible.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,32 +10,33 @@ use std::ops::Range;
 use super::WireError;
 use super::buffer::Buffer;
 
-/// Longest body of a message that carries no data, and of any message before the login; libpq has the same limit.
+/// Longest body of a message that carries no data, and of any message before the login [bytes]; libpq has the same
+/// limit.
 const SHORT_BYTES_MAX: usize = 30_000;
-/// Longest body of any message: the server cannot produce longer ones.
+/// Longest body of any message [bytes]: the server cannot produce longer ones.
 const LONG_BYTES_MAX: usize = 1 << 30;
-/// Size of a message's head: a type byte and a length.
+/// Size of a message's head [bytes]: a type byte and a length.
 const HEAD_BYTES: usize = 5;
 
-/// How much of a body is kept.
+/// How much of a message's body is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Nothing, however long it is.
+    /// Nothing is kept, however long the body is.
     Nothing,
-    /// At most this number of bytes of its beginning.
+    /// At most this number of bytes at the beginning are kept.
     Start(usize),
-    /// All of it; only for types that are short.
+    /// The complete body is kept; only for message types that are short.
     All,
 }
 
-/// One message: its type and the place of its body.
+/// One message: its type, and where its body is in the buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Type byte.
     pub tag: u8,
     /// Range of the body, for [`Inbox::bytes`]; empty if it was not kept.
     pub body: Range<usize>,
-    /// True if the body is longer than the kept bytes.
+    /// True if the body is longer than the bytes that are kept.
     pub cut: bool,
 }
 
@@ -95,7 +96,7 @@ impl Inbox {
         self.buffer.bytes(body)
     }
 
-    /// Returns the buffer that holds the bytes.
+    /// Returns the buffer of received bytes.
     #[inline]
     pub fn buffer(&mut self) -> &mut Buffer {
         &mut self.buffer
@@ -111,7 +112,7 @@ impl Inbox {
     }
 }
 
-/// Returns the longest body of this type [bytes]; an error for types that the server never sends.
+/// Returns the longest body that a message of this type can have [bytes]; fails for types that the server never sends.
 fn limit_bytes(tag: u8) -> Result<usize, WireError> {
     match tag {
         b'D' | b'T' | b'd' | b'E' | b'N' | b'A' | b't' | b'V' => Ok(LONG_BYTES_MAX),
@@ -130,7 +131,7 @@ pub fn frame(tag: u8, body: &[u8], out: &mut Vec<u8>) {
 
 /// Returns the row count in a `CommandComplete` body: the last word of `SELECT 1`, `INSERT 0 1`, `COPY 5`.
 ///
-/// It reads from the end, so it needs neither the verb nor valid UTF-8. `None` if there is no count.
+/// It is read from the end, so neither a known verb nor valid UTF-8 is needed. `None` if there is no count.
 pub fn tag_rows(body: &[u8]) -> Option<i64> {
     let digits = body.strip_suffix(&[0]).unwrap_or(body);
     let (mut rows, mut scale) = (0_i64, 1_i64);
@@ -147,7 +148,7 @@ pub fn tag_rows(body: &[u8]) -> Option<i64> {
     None
 }
 
-/// Returns an iterator over the columns of a `DataRow` body; `None` is NULL.
+/// Returns an iterator over the columns of a `DataRow` body; a column is `None` if it is NULL.
 pub fn columns(body: &[u8]) -> Columns<'_> {
     let (count, rest) = body.split_at_checked(2).unwrap_or((&[0, 0], &[]));
     Columns { left: u16::from_be_bytes([count[0], count[1]]), rest }
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(tag_rows(b""), None);
     }
 
-    /// Reads until there is a message or the bytes end.
+    /// Reads until there is a complete message, or no more bytes.
     fn read(inbox: &mut Inbox, source: &mut impl Read, keep: Keep) -> Result<Message, WireError> {
         loop {
             if let Some(message) = inbox.next(|_| keep)? {

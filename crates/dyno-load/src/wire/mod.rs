@@ -1,10 +1,10 @@
 //! PostgreSQL's wire protocol, version 3.
 //!
 //! [`dial`] opens sockets and [`socket`] moves bytes; [`tls`] encrypts, and [`trust`] verifies certificates.
-//! [`startup`] and [`auth`] log in. [`message`] cuts the incoming bytes into messages without allocating,
-//! [`server_error`] decides what may be kept of an error, [`statement`] holds outgoing messages that are encoded
-//! once, and [`link`] is one logged-in connection of the load. [`copy`] is a session that moves rows in bulk, for
-//! `dyno-move`; [`raw`] is a session whose messages the caller makes.
+//! [`startup`] and [`auth`] log in. [`message`] splits the incoming bytes into messages without allocating,
+//! [`server_error`] decides which parts of an error can be kept, [`statement`] contains outgoing messages that are
+//! encoded once, and [`link`] is one logged-in connection of the load. [`copy`] is a session that moves rows in bulk,
+//! for `dyno-move`; [`raw`] is a session for callers that write and parse messages themselves.
 
 mod auth;
 pub mod buffer;
@@ -41,7 +41,7 @@ pub enum WireError {
     /// The server did not answer in time.
     #[error("the server did not answer in time")]
     Timeout,
-    /// The client ended the connection: a request to stop, or no answer in time.
+    /// The client ended the connection, because of a request to stop or because no answer came in time.
     #[error("cancelled by dbdyno: a request to stop, or no answer within the limit")]
     Stopped,
     /// The server sent an error.
@@ -56,7 +56,7 @@ pub enum WireError {
     /// The server asks for the password on a connection that others could read.
     #[error("authentication: {0}")]
     Exposed(String),
-    /// The server asks for a password, and none was given.
+    /// The server asks for a password, but the user has not provided one.
     #[error("the server asks for a password and none was given")]
     NoPassword,
     /// TLS could not be established.
@@ -67,7 +67,7 @@ pub enum WireError {
 impl WireError {
     /// Returns the SQLSTATE for the evidence.
     ///
-    /// If the server sent none it is 08P01 (protocol violation) or 08006 (connection failure).
+    /// If the server sent no SQLSTATE, it is 08P01 (protocol violation) or 08006 (connection failure).
     pub fn code(&self) -> &str {
         match self {
             Self::Server(e) => &e.code,
@@ -76,7 +76,7 @@ impl WireError {
         }
     }
 
-    /// Returns the error as text without values; `known` is text that may be quoted in it.
+    /// Returns the error as text, with values removed; text that occurs in `known` is not removed.
     pub fn words(&self, known: &str) -> String {
         match self {
             Self::Server(error) => error.words(known),

@@ -1,4 +1,4 @@
-//! Logged-in session whose messages the caller makes and parses: bytes out, bytes in.
+//! Logged-in session for callers that write and parse the messages themselves: it sends and receives bytes.
 
 use std::io::Read;
 use std::sync::Arc;

@@ -1,52 +1,53 @@
-//! Errors of the server, and which parts of them may be kept.
+//! Errors from the server, and which parts of them the evidence may contain.
 //!
-//! A message can contain a value of a row: `invalid input syntax for type integer: "…"`. Evidence holds no values, so
-//! only these parts of an error are kept:
+//! A message can contain a value of a row: `invalid input syntax for type integer: "…"`. Evidence must not contain
+//! values, so only these parts of an error are kept:
 //!
 //! - its SQLSTATE and severity;
 //! - the names of constraint, table, column and type, which the server sends as separate fields;
-//! - its message, with replacements by `…`. A quoted text is replaced unless it is such a name or part of the text
-//!   that is in the evidence anyway (the script, the SQL of the session). A word with a digit is replaced unless it
-//!   is part of that text. In errors of class 22 (data) every quoted text counts as a value.
+//! - its message, in which `…` replaces some text. A quoted text is replaced unless it is such a name, or part of a
+//!   text that the evidence contains anyway (the script, the SQL of the session). A word with a digit is replaced
+//!   unless it is part of that text. In errors of class 22 (data) every quoted text counts as a value.
 //!
 //! DETAIL, HINT and CONTEXT are not even read. Messages that user code makes (RAISE, other procedural languages,
-//! foreign data) can contain anything and are left out completely. MariaDB does not say whose message it is: one is
-//! kept if it matches the pattern of the server's own message with that number, see `mysql/known_errors.rs`. A
-//! PostgreSQL message that an external client reports is kept only if the client also reports the server's routine.
+//! foreign data) can contain anything and are left out completely. MariaDB does not show whether a message is the
+//! server's own: a message is kept if it matches the pattern of the server's own message with that number, see
+//! `mysql/known_errors.rs`. A PostgreSQL message that an external client reports is kept only if the client also
+//! reports the server's routine.
 
 use std::fmt::{self, Write};
 
 use crate::mysql::known_error;
 
-/// Longest message that is kept [characters].
+/// Longest message that is kept [characters]; a longer one is cut.
 const WORDS_MAX: usize = 300;
 const QUOTES: [char; 10] = ['"', '\'', '`', '«', '»', '„', '“', '”', '‘', '’'];
-/// Classes of SQLSTATE whose messages are not PostgreSQL's own.
+/// SQLSTATE classes whose messages PostgreSQL itself does not write.
 const FOREIGN_CLASSES: [&str; 4] = ["P0", "38", "39", "HV"];
-/// Prefixes of server routines that pass on a message of user code, whatever its SQLSTATE.
+/// Prefixes of the server routines that report a message written by user code, whatever its SQLSTATE.
 const FOREIGN_ROUTINES: [&str; 5] = ["exec_stmt_", "PLy_", "plperl", "pltcl", "croak"];
 
-/// SQLSTATE class of lost connections, whose messages are the driver's own instead of a server's.
+/// SQLSTATE class of lost connections, whose messages the driver writes and not a server.
 const LOST_CLASS: &str = "08";
 
 /// MariaDB's error numbers of SIGNAL and RESIGNAL without an explicit number.
 const MARIADB_FOREIGN: [u16; 3] = [1642, 1643, 1644];
-/// MariaDB's error numbers after which the connection is gone: shutdown, killed, packets that were lost.
+/// MariaDB's error numbers after which the connection is closed: shutdown, killed session, lost packets.
 const MARIADB_FATAL: [u16; 7] = [1053, 1152, 1158, 1159, 1160, 1161, 1927];
 
-/// Error of the server.
+/// Error from the server.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`, not translated.
+    /// `ERROR`, `FATAL` or `PANIC`, in English whatever the server's language is.
     pub severity: String,
     /// SQLSTATE.
     pub code: String,
-    /// MariaDB's own error number; 0 if there is none.
+    /// MariaDB's error number; 0 if there is none.
     pub vendor: u16,
     /// Name of the violated constraint.
     pub constraint: Option<String>,
     message: String,
-    /// Names of objects, from fields that contain nothing else.
+    /// Names of objects, from fields that contain only a name.
     names: Vec<String>,
     foreign: bool,
 }
@@ -87,7 +88,7 @@ impl ServerError {
         error
     }
 
-    /// Parses the body of MariaDB's error packet: 0xff, its number, `#` and the SQLSTATE, the message.
+    /// Parses the body of MariaDB's error packet: 0xff, the error number, `#` and the SQLSTATE, and the message.
     ///
     /// A message counts as user code's (SIGNAL) if it has the number or the SQLSTATE of such messages.
     pub fn mariadb(body: &[u8]) -> Self {
@@ -111,7 +112,8 @@ impl ServerError {
     /// Returns the error that an external client reports.
     ///
     /// `text` is the message, followed by fields of an `ErrorResponse`, each preceded by a zero byte, such as
-    /// `Rexec_stmt_raise` or `nonce_pkey`. Without the routine the origin of a PostgreSQL message is unknown.
+    /// `Rexec_stmt_raise` or `nonce_pkey`. Without the field of the server's routine (`R`), the origin of a PostgreSQL
+    /// message is unknown.
     pub fn reported(code: &str, vendor: u16, text: &str) -> Self {
         let (message, fields) = text.split_once('\0').unwrap_or((text, ""));
         let routine = fields.split('\0').any(|field| field.len() > 1 && field.starts_with('R'));
@@ -123,7 +125,7 @@ impl ServerError {
         Self { severity: "ERROR".into(), code: code.into(), vendor, message: message.into(), ..error }
     }
 
-    /// Returns an error of this client in the form of the server's; its message must contain no value.
+    /// Returns an error that this client raises, in the form of a server's error; its message must not contain values.
     pub fn ours(code: &str, message: String) -> Self {
         Self { severity: "ERROR".into(), code: code.into(), message, ..Self::default() }
     }
@@ -133,7 +135,7 @@ impl ServerError {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// Returns the message without values; `known` is text that may be quoted in it.
+    /// Returns the message with values removed; text that occurs in `known` is not removed.
     pub fn said(&self, known: &str) -> String {
         let left_out = "(a message of the server's own code, left out)";
         match known_error(self.vendor) {
@@ -147,7 +149,7 @@ impl ServerError {
         }
     }
 
-    /// Returns the error as one line without values; `known` is text that may be quoted in it.
+    /// Returns the error as one line, with values removed; text that occurs in `known` is not removed.
     pub fn words(&self, known: &str) -> String {
         let message = self.said(known);
         match self.vendor {
@@ -210,7 +212,7 @@ fn next_quote(text: &str) -> Option<(&str, char, &str)> {
     None
 }
 
-/// Appends text outside of quotes, with words that contain a digit replaced, because they may be values.
+/// Appends text that is outside of quotes; words that contain a digit are replaced, because they can be values.
 fn plain(text: &str, known: &str, out: &mut String) {
     for word in text.split_inclusive(char::is_whitespace) {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -230,7 +232,7 @@ impl fmt::Display for ServerError {
     }
 }
 
-/// Prints the same text as `Display`, without values.
+/// Prints the same text as `Display`, which contains no values.
 impl fmt::Debug for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

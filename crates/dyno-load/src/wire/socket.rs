@@ -1,10 +1,10 @@
 //! Sockets: Unix, TCP and TLS over TCP behind one `Read + Write`.
 //!
-//! A socket has two modes. Until its session is logged in it blocks, but in short naps between which it checks its
-//! [`Patience`]: one deadline for the whole dialogue, however slowly the bytes arrive, and an end if the caller wants
-//! to stop. From then on it is non-blocking, and a reactor waits. In both modes a socket can no longer be used once
-//! its [`Control`] is shut down: shutting down the kernel's socket alone would still deliver bytes that a flooding
-//! peer sends.
+//! A socket has two modes. Until its session is logged in, it blocks, but only for short periods, between which it
+//! checks its [`Patience`]: a deadline for the complete login, however slowly the bytes arrive, and a request to stop.
+//! After the login the socket is non-blocking, and a reactor waits for it. In both modes a socket can no longer be used
+//! once its [`Control`] has shut it down: if only the kernel's socket were shut down, bytes from a flooding peer would
+//! still be delivered.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -52,7 +52,7 @@ impl Socket {
     /// Asks the server for TLS; returns true if it agrees.
     ///
     /// # Errors
-    /// The connection is lost, or the answer is not one of the protocol.
+    /// The connection is lost, or the answer violates the protocol.
     pub fn offers_tls(&mut self) -> Result<bool, WireError> {
         self.write_all(&SSL_REQUEST)?;
         let mut answer = [0];
@@ -87,7 +87,8 @@ impl Socket {
         }
     }
 
-    /// Sets how long the socket waits; with `None` it does not wait, a [`Reactor`](crate::reactor::Reactor) does.
+    /// Sets how long the socket waits; with `None` it never waits itself, but a [`Reactor`](crate::reactor::Reactor)
+    /// waits for it.
     pub fn set_patience(&mut self, patience: Option<Patience>) {
         match self {
             Self::Plain(wire) => wire.patience = patience,
@@ -95,7 +96,7 @@ impl Socket {
         }
     }
 
-    /// Returns true if bytes may be ready that the operating system does not know of.
+    /// Returns true if bytes can be ready in the TLS layer, of which the operating system does not know.
     pub fn holds_bytes(&self) -> bool {
         self.is_encrypted()
     }
@@ -103,7 +104,7 @@ impl Socket {
     /// Sends all bytes; waits for room in the socket.
     ///
     /// # Errors
-    /// The connection is lost or has been ended.
+    /// The connection is lost, or its [`Control`] has ended it.
     #[inline]
     pub fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -138,12 +139,13 @@ impl Socket {
         }
     }
 
-    /// Returns the hash of the certificate for SCRAM channel binding; `None` without TLS or if there is no such hash.
+    /// Returns the hash of the certificate for SCRAM channel binding; `None` without TLS, or if no such hash is
+    /// defined.
     pub fn end_point_hash(&self) -> Option<Vec<u8>> {
         x509::end_point_hash(self.certificate()?)
     }
 
-    /// Returns a second handle with which another thread can end the connection.
+    /// Returns a handle that another thread can use to end the connection.
     ///
     /// # Errors
     /// The socket cannot be duplicated.
@@ -187,7 +189,7 @@ impl Write for Socket {
     }
 }
 
-/// Handle with which another thread ends a connection; it exists before the socket is opened.
+/// Handle that another thread uses to end a connection; it exists even before the socket is opened.
 #[derive(Debug)]
 pub struct Control {
     stream: Option<Stream>,

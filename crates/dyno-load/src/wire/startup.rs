@@ -46,7 +46,7 @@ pub fn settled(spec: &ConnectionSpec, socket: Socket, patience: Option<Patience>
     Ok(LoggedIn { socket: handshake.socket, inbox: handshake.inbox, process, key })
 }
 
-/// Begins TLS if the server offers it; with direct negotiation it is not asked.
+/// Begins TLS if the server offers it; with direct negotiation, TLS begins without asking the server.
 ///
 /// # Errors
 /// The handshake fails, or the server offers no TLS and `sslmode` requires it.
@@ -74,7 +74,7 @@ pub fn write_cancel(socket: &mut Socket, process: u32, key: u32) -> Result<(), W
     Ok(())
 }
 
-/// Result of a login: the socket, bytes received on it, and the key of a cancel request.
+/// Result of a login: the socket, the bytes received on it, and the key for a cancel request.
 #[derive(Debug)]
 pub struct LoggedIn {
     pub socket: Socket,
@@ -112,7 +112,7 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    /// Receives the next message other than a notice; an error message is returned as an error.
+    /// Receives the next message that is not a notice; an error message is returned as an error.
     pub(super) fn receive(&mut self) -> Result<(u8, Vec<u8>), WireError> {
         loop {
             let Some(message) = self.inbox.next(|tag| if tag == b'N' { Keep::Nothing } else { Keep::All })? else {

@@ -14,14 +14,14 @@ pub const FLUSH: [u8; 5] = [b'H', 0, 0, 0, 4];
 /// Encoded messages of one SQL command.
 #[derive(Debug, Clone, Default)]
 pub struct Statement {
-    /// `Parse` under the statement's own name, and `Describe` if the result is kept.
+    /// `Parse` with the statement's name, and `Describe` if the result is kept.
     parse_named: Vec<u8>,
     /// `Parse` and `Describe` without a name.
     parse_unnamed: Vec<u8>,
     /// `Bind` up to its values; its length is filled in later.
     bind_named: Vec<u8>,
     bind_unnamed: Vec<u8>,
-    /// `Execute` of the unnamed portal without a row limit.
+    /// `Execute` for the unnamed portal, without a row limit.
     execute: Vec<u8>,
     params: Vec<VarId>,
     pieces: Vec<Piece>,
@@ -90,7 +90,7 @@ impl Statement {
 
     /// Appends `Query` as text that contains the values.
     ///
-    /// A variable without a value remains as it is written in the script; `name` returns its name.
+    /// A variable without a value is sent as it is written in the script; `name` returns the variable's name.
     pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[b'Q', 0, 0, 0, 0]);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Longest wait without checking whether to continue.
+/// Longest wait without a check of the deadline and the stop request.
 pub const NAP: Duration = Duration::from_millis(50);
 
 /// Limits of waiting: a deadline, and a request to stop.
@@ -20,7 +20,7 @@ pub const NAP: Duration = Duration::from_millis(50);
 pub struct Patience {
     /// Time at which waiting ends; `None` for no limit.
     pub deadline: Option<Instant>,
-    /// True once the caller has asked to stop.
+    /// True once the caller has requested a stop.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -40,7 +40,7 @@ impl Patience {
         }
     }
 
-    /// Waits in naps until the socket is ready for one of `flags`.
+    /// Waits until the socket is ready for one of `flags`, in short periods between which the limits are checked.
     ///
     /// # Errors
     /// The deadline has passed, or a stop was requested.
@@ -162,7 +162,8 @@ impl Wire {
         if self.severed.load(Ordering::Relaxed) { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Waits until the socket is ready if `error` says that it is not; returns the error if no waiting is allowed.
+    /// Waits until the socket is ready, if `error` reports that it is not; returns the error if the socket must not
+    /// wait.
     #[cold]
     fn pause(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
         match (error.kind(), &self.patience) {

@@ -128,7 +128,7 @@ fn connect(spec: &ConnectionSpec) -> Result<Link, WireError> {
     }
 }
 
-/// Runs `select 1`; the sockets of these tests block, so nothing has to be waited for.
+/// Runs `select 1`; the sockets in these tests block, so the future never has to wait.
 fn run(link: &mut Link) -> Result<Option<Box<ServerError>>, WireError> {
     finish(link.run("select 1", &Pulse::blocking())).expect("blocks")
 }

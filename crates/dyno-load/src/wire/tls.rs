@@ -2,7 +2,7 @@
 //!
 //! | sslmode | certificate |
 //! |---|---|
-//! | prefer, require | verified as `verify-ca` if there is an `sslrootcert`, else not at all |
+//! | prefer, require | verified as with `verify-ca` if there is an `sslrootcert`, otherwise not verified |
 //! | verify-ca | signed by a trusted root |
 //! | verify-full | signed by a trusted root and issued for this host |
 //!
@@ -23,7 +23,7 @@ use crate::connection::{ConnectionSpec, Engine, SslMode, SslNegotiation, TlsVers
 /// PostgreSQL's protocol name in ALPN.
 const ALPN: &[u8] = b"postgresql";
 
-/// Returns the TLS configuration of a connection, or `None` if TLS is never used.
+/// Returns the TLS configuration of a connection, or `None` if the connection never uses TLS.
 ///
 /// # Errors
 /// The root certificates or revocation lists cannot be read.
@@ -53,7 +53,7 @@ fn versions(spec: &ConnectionSpec) -> Vec<&'static SupportedProtocolVersion> {
     known.into_iter().filter(|(version, _)| (oldest..=newest).contains(version)).map(|(_, known)| known).collect()
 }
 
-/// Runs the TLS handshake to its end, so that its errors are reported here.
+/// Runs the complete TLS handshake, so that its errors are reported here.
 ///
 /// # Errors
 /// The handshake fails, or the server does not confirm PostgreSQL's protocol with direct negotiation.

@@ -1,12 +1,12 @@
 //! Verification of a server's certificate by the rules of libpq and OpenSSL.
 //!
 //! webpki verifies the chain, but accepts any certificate as a root without examining it. The roots are therefore
-//! examined here, as OpenSSL does: a root must name itself as its issuer, must be within its dates, and signs only if
-//! its key usage allows it. Other certificates of an `sslrootcert` file help to build the chain but are not trusted
-//! by themselves. A server may present the trusted root itself, as with a self-signed certificate.
+//! examined here, as OpenSSL does: a root must name itself as its issuer, must be within its validity dates, and can
+//! sign only if its key usage allows it. Other certificates of an `sslrootcert` file help to build the chain but are
+//! not trusted by themselves. A server can present the trusted root itself, as with a self-signed certificate.
 //!
-//! Stricter than libpq: a host name is compared with the alternative names only, never with the common name;
-//! revocation lists that are named must exist; a root that the server presents itself is not accepted together with
+//! Stricter than libpq: a host name is compared with the alternative names only, never with the common name; revocation
+//! lists that the options name must exist; a root that the server presents itself is not accepted together with
 //! revocation lists.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct Verifier {
 #[derive(Debug)]
 struct Trust {
     roots: Vec<(CertificateDer<'static>, Facts)>,
-    /// Certificates besides the roots that may be part of a chain.
+    /// Certificates that are not roots but can be part of a chain.
     helpers: Vec<CertificateDer<'static>>,
     revoked: Vec<CertificateRevocationListDer<'static>>,
     check_name: bool,
@@ -45,7 +45,7 @@ impl Verifier {
     /// Reads root certificates and revocation lists.
     ///
     /// # Errors
-    /// A file cannot be read, there is no root certificate, or there is no revocation list.
+    /// A file cannot be read, there is no root certificate, or a named file or folder has no revocation list.
     pub fn new(spec: &ConnectionSpec, provider: Arc<CryptoProvider>) -> Result<Self, WireError> {
         let Some(file) = &spec.sslrootcert else {
             return Ok(Self { trust: None, provider });
@@ -90,7 +90,7 @@ fn system_roots() -> Result<Vec<Certificate>, WireError> {
     }
 }
 
-/// Reads the revocation lists that are named; it is an error if a named file or folder has none.
+/// Reads the revocation lists that the options name; fails if a named file or folder contains none.
 fn revocation_lists(spec: &ConnectionSpec) -> Result<Vec<CertificateRevocationListDer<'static>>, WireError> {
     let mut lists = Vec::new();
     if let Some(file) = &spec.sslcrl {
@@ -122,7 +122,7 @@ fn lists_of(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, S
     }
 }
 
-/// Certificates that a server presents, for which name, and when.
+/// Certificates that a server presents, the host name for which it presents them, and the time.
 struct Shown<'a> {
     certificate: &'a CertificateDer<'a>,
     intermediates: &'a [CertificateDer<'a>],
@@ -148,7 +148,8 @@ impl Trust {
         Ok(())
     }
 
-    /// Verifies a trusted root that the server itself presents: its key is trusted, and only its dates are checked.
+    /// Verifies a trusted root that the server itself presents: its key is already trusted, so only its validity dates
+    /// are checked.
     fn verify_root_itself(&self, facts: &Facts, now: UnixTime) -> Result<(), Error> {
         if !facts.is_valid_at(now) {
             return Err(CertificateError::Expired.into());

@@ -1,7 +1,7 @@
-//! Parts of a certificate that OpenSSL examines and webpki does not, and its hash for channel binding.
+//! Parts of a certificate that OpenSSL examines and webpki does not, and the certificate's hash for channel binding.
 //!
-//! They are the dates of a trusted root and its right to sign, and the key usage of every certificate. The encoding
-//! is DER (RFC 5280); callers refuse what cannot be parsed.
+//! These parts are the validity dates of a trusted root, its right to sign, and the key usage of every certificate. The
+//! encoding is DER (RFC 5280); callers refuse a certificate that cannot be parsed.
 
 use rustls::pki_types::UnixTime;
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -12,9 +12,9 @@ const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
-/// digitalSignature, keyEncipherment or keyAgreement, as the first byte of the bits.
+/// The key usages digitalSignature, keyEncipherment and keyAgreement, as bits of the first byte.
 const USAGE_TLS: u8 = 0x80 | 0x20 | 0x08;
-/// keyCertSign, as the first byte of the bits.
+/// The key usage keyCertSign, as a bit of the first byte.
 const USAGE_SIGN: u8 = 0x04;
 
 /// Properties that a certificate states about itself.
@@ -24,7 +24,7 @@ pub struct Facts {
     not_before_s: i64,
     not_after_s: i64,
     version_1: bool,
-    /// First eight bits of keyUsage, if it has one.
+    /// First eight bits of keyUsage; `None` without that extension.
     usage: Option<u8>,
     /// True if basicConstraints declares an authority; `None` without that extension.
     authority: Option<bool>,
@@ -104,25 +104,25 @@ impl Facts {
         self.self_issued
     }
 
-    /// Returns true if the certificate's dates include `now`.
+    /// Returns true if `now` is within the certificate's validity dates.
     pub fn is_valid_at(&self, now: UnixTime) -> bool {
         let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         (self.not_before_s..=self.not_after_s).contains(&now_s)
     }
 
-    /// Returns true if the certificate may sign others, by OpenSSL's rule for authorities.
+    /// Returns true if the certificate is allowed to sign others, by OpenSSL's rules for authorities.
     pub fn may_sign(&self) -> bool {
         self.usage.is_none_or(|usage| usage & USAGE_SIGN != 0)
             && self.authority.unwrap_or(self.usage.is_some() || (self.version_1 && self.self_issued))
     }
 
-    /// Returns true if the certificate may identify a TLS server, by OpenSSL's rule for that purpose.
+    /// Returns true if the certificate is allowed to identify a TLS server, by OpenSSL's rules for that purpose.
     pub fn may_serve(&self) -> bool {
         self.serves.unwrap_or(true) && self.usage.is_none_or(|usage| usage & USAGE_TLS != 0)
     }
 }
 
-/// Parses a `UTCTime` or `GeneralizedTime`; returns seconds since the UNIX epoch, and the rest.
+/// Parses a `UTCTime` or `GeneralizedTime`; returns the seconds since the UNIX epoch, and the remaining DER bytes.
 fn time(der: &[u8]) -> Option<(i64, &[u8])> {
     let (text, rest, year) = if let Some((text, rest)) = element(der, 0x17) {
         let year = digits(text.get(..2)?)?;
@@ -153,9 +153,10 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Returns `tls-server-end-point` of RFC 5929: the certificate hashed with the hash of its own signature.
+/// Returns `tls-server-end-point` of RFC 5929: the hash of the certificate, made with the hash function of its own
+/// signature.
 ///
-/// SHA-256 replaces MD5 and SHA-1. `None` if the signature names no single hash, as with Ed25519.
+/// SHA-256 replaces MD5 and SHA-1. `None` if the signature does not name one hash function, as with Ed25519.
 pub fn end_point_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA_SHA2: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
@@ -175,7 +176,8 @@ pub fn end_point_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the hash that RSASSA-PSS names in its parameters; SHA-256 if it names none or names SHA-1.
+/// Returns the certificate's hash, made with the hash function in the RSASSA-PSS parameters; with SHA-256 if they name
+/// none, or SHA-1.
 fn pss_hash(parameters: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     const SHA2: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
     const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];
@@ -193,7 +195,7 @@ fn pss_hash(parameters: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Splits DER into the contents of its first element, which must have this tag, and the rest.
+/// Splits DER into the contents of its first element, which must have this tag, and the remaining bytes.
 pub(crate) fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;

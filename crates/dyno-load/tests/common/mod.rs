@@ -1,8 +1,8 @@
 //! PostgreSQL server for a test binary, and short functions to run a block on it.
 //!
-//! The server's files are in a private temporary folder. It runs as an ordinary user even if the tests run as root,
-//! and it ends with the test process, however that ends. If no server is installed the tests print that and pass: see
-//! [`server`].
+//! The server's files are in a private temporary folder. It runs as an ordinary user even if the tests run as root, and
+//! it ends with the test process, however the process ends. If no server is installed, the tests report this and pass:
+//! see [`server`].
 
 #![allow(dead_code)] // each test binary uses a part
 #![allow(clippy::doc_markdown)] // names of products
@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 /// Running server.
 pub struct Server {
     bin: PathBuf,
-    /// Its folder, which also contains the Unix socket.
+    /// Folder of the server, which also contains the Unix socket.
     pub dir: PathBuf,
     pub port: u16,
     owner: Option<(u32, u32)>,
-    /// Shell that guards the server; it notices the end of the test process by the pipe between them.
+    /// Shell that guards the server; it notices that the test process has ended by the pipe between them.
     _guard: Child,
 }
 
@@ -60,7 +60,7 @@ pub fn binaries() -> Option<PathBuf> {
     found.pop().map(|(_, bin)| bin)
 }
 
-/// Returns the user and group number to run the server as; `None` for the current user.
+/// Returns the user id and group id under which the server must run; `None` for the current user.
 fn owner() -> Option<(u32, u32)> {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
     if !root {
@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Creates a file in the server's folder that only the server may read; returns its path.
+    /// Creates a file in the server's folder that only the server can read; returns its path.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.join(name);
         std::fs::write(&path, text).expect("writes");
@@ -154,7 +154,7 @@ impl Server {
         self.psql(sql).expect("the test's own SQL is right")
     }
 
-    /// Runs a program of the server's installation on its socket.
+    /// Runs a program from the server's installation, connected to the server's socket.
     pub fn program(&self, name: &str, args: &[&str]) {
         let output = Command::new(self.bin.join(name))
             .args(["-U", "boss", "-h"])
@@ -172,7 +172,7 @@ impl Server {
             "application_name": application})
     }
 
-    /// Returns a specification with one arm, named as its application; `more` overrides its keys.
+    /// Returns a specification with one arm, whose name is also its application name; `more` overrides keys of the arm.
     pub fn spec(&self, name: &str, script: &str, more: Value) -> Value {
         let mut arm = json!({"name": name, "connection": self.connection(name), "sessions": 1,
             "scripts": [{"name": "script", "text": script}]});
@@ -284,7 +284,7 @@ impl Block {
             .collect()
     }
 
-    /// Returns the error codes of the rows of one kind, empty for none.
+    /// Returns the error codes of the rows of one kind; an empty text for no error.
     pub fn errors(&self, kind: &str) -> Vec<&str> {
         self.kind(kind).into_iter().map(|row| self.word(self.calls.error[row])).collect()
     }

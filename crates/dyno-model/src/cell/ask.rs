@@ -13,11 +13,11 @@ pub(super) struct Ask {
     /// Number of the copy; 0 is the primary.
     pub copy: u8,
     pub label: Label,
-    /// Request, with its offset on the unit.
+    /// Request; its offset is an offset on the disk or module.
     pub request: Request,
 }
 
 impl Ask {
-    /// Marks I/O that belongs to no grid disk: that of flash log and flash cache.
+    /// Group number of I/O that belongs to no grid disk: I/O of the flash log and of the flash cache.
     pub const NO_GROUP: u16 = u16::MAX;
 }

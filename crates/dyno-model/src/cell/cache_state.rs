@@ -9,7 +9,7 @@ use super::parameters::{CacheMode, RackParameters};
 use crate::device::Request;
 use crate::kernel::sample::whole_ns;
 
-/// Number of adjacent lines on a module.
+/// Number of adjacent lines that are placed on one module before the next module is used.
 const CHUNK: u32 = 8;
 
 /// The flash cache of a cell.
@@ -21,8 +21,9 @@ pub(super) struct CacheState {
     keep_limit_ratio: f64,
     pub dirty_limit_ratio: f64,
     pub scans: bool,
-    /// Start of the cache on each module [bytes], then the number of modules.
+    /// Offset at which the cache begins on each module [bytes].
     from_bytes: u64,
+    /// Number of modules.
     modules: u32,
     pub destages: u64,
     pub destaging: u64,
@@ -88,7 +89,7 @@ impl CacheState {
         (unit | first)..=(unit | last)
     }
 
-    /// Returns module and offset of a place.
+    /// Returns the module on which a place is, and its offset there [bytes].
     pub fn address(&self, place: u32) -> (u32, u64) {
         let (chunk, within) = (place / CHUNK, place % CHUNK);
         let line = u64::from(chunk / self.modules) * u64::from(CHUNK) + u64::from(within);

@@ -9,14 +9,17 @@
 //! | small write, write-through | to disk, then onto flash | to disk, then onto flash |
 //! | large write | to disk; the lines are dropped | to disk |
 //!
-//! Small is up to 128 KB. "Into the cache" is for data and scans only, of segments and grid disks whose caching policy
-//! is not none, of databases whose plan allows it; in write-through mode for the primary copy only. Redo, temporary
-//! segments and backups are never cached. A new line is clean and counts as held from the moment it has come from disk.
-//! It is written to flash beside the requests, line by line and `populates` at once, and no request waits for it, as
-//! long as there is memory for lines on their way: beyond that, reads of KEEP segments wait, other lines are not stored.
+//! A request of up to 128 KB is small. "Into the cache" applies to data and scans only. The caching policy of the
+//! segment and of the grid disk must not be none, and the plan must allow the database to use the cache. In
+//! write-through mode only the primary copy is cached. Redo, temporary segments and backups are never cached.
 //!
-//! A line counts as held as a whole, even if only part of it was written. Not modelled: valid parts of lines, smart
-//! placement by frequency, compression, and expiry of KEEP by the hour.
+//! A new line is clean and counts as held as soon as it has been read from disk. It is then written to flash in the
+//! background, where `populates` lines are written at once. No request waits for that as long as there is memory for
+//! the lines that are not on flash yet. When this memory is full, reads of KEEP segments wait, and lines of other reads
+//! are not stored.
+//!
+//! A line always counts as held entirely, even if only part of it was written. Not modelled: valid parts of lines,
+//! smart placement by frequency, compression, and expiry of KEEP by the hour.
 
 use super::Purpose;
 use super::ask::Ask;
@@ -116,7 +119,7 @@ impl StorageCell {
         }
     }
 
-    /// Returns runs of missing lines as reads, within the bounds of the request.
+    /// Returns one read for each run of adjacent missing lines, within the bounds of the request.
     fn runs(line_bytes: u64, ask: &Ask, missing: &[u64]) -> Vec<Request> {
         let (begin, end) = (ask.request.offset_bytes, ask.request.offset_bytes + ask.request.bytes);
         let mut runs: Vec<Request> = Vec::new();
@@ -196,7 +199,7 @@ impl StorageCell {
         self.populate_next(state);
     }
 
-    /// Writes the next lines into the cache, as many at once as are allowed.
+    /// Writes the next lines into the cache, up to the number that is allowed at once.
     fn populate_next(&self, state: &mut State) {
         while state.caching.populates < state.caching.populates_max {
             let Some((ask, place)) = state.caching.to_populate.pop_front() else { return };
@@ -205,7 +208,7 @@ impl StorageCell {
         }
     }
 
-    /// Caches lines of a unit at the start, as far as there is free room.
+    /// Caches the lines that a request covers, as far as there is free room; used at the start of a run.
     pub(super) fn warm(&self, unit: u16, request: Request) {
         let mut state = self.state.borrow_mut();
         let caching = &mut state.caching;
@@ -229,7 +232,7 @@ impl StorageCell {
         state.by_database[usize::from(ask.label.database)].cache[size].add(bytes);
     }
 
-    /// Returns a place for a line that is not held.
+    /// Inserts a line that is not held; returns its place, or `None` if there is no room for it.
     pub(super) fn bring_in(state: &mut State, key: u64, ask: &Ask, spare: bool) -> Option<u32> {
         let caching = &mut state.caching;
         let full = caching.directory.len() >= caching.directory.room();
@@ -247,7 +250,7 @@ impl StorageCell {
         }
     }
 
-    /// Handles the end of a write into the cache: frees its memory and continues a request that waited for it.
+    /// Handles the end of a write into the cache: frees its memory and continues the requests that waited for memory.
     pub(super) fn populated(&self, state: &mut State, bytes: u64) {
         state.caching.populating_bytes -= bytes;
         state.caching.populates -= 1;

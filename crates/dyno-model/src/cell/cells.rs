@@ -17,7 +17,7 @@ pub(super) struct RackCells {
     pub collected: RefCell<Vec<Collected>>,
 }
 
-/// Object and metric of a cell.
+/// Key of a counter: name of the object, then name of the metric.
 pub(super) type Key = (String, String);
 
 /// Counters of a cell at its last collection, and the time of that collection.

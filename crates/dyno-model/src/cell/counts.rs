@@ -27,7 +27,7 @@ impl Sum {
     }
 }
 
-/// I/O of a cell disk or grid disk by kind and size.
+/// Counters of the I/O of a cell disk or grid disk, by kind and size of the I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounts {
     sums: [[Sum; 2]; 2],
@@ -43,12 +43,12 @@ impl IoCounts {
         self.ns[kind][size] += elapsed_ns;
     }
 
-    /// Returns requests and bytes.
+    /// Returns the number and the bytes of the requests of this kind and size.
     pub fn sum(&self, kind: Kind, large: bool) -> Sum {
         self.sums[usize::from(kind == Kind::Write)][usize::from(large)]
     }
 
-    /// Returns the sum of the service times [ns].
+    /// Returns the sum of the service times of the requests of this kind and size [ns].
     pub fn ns(&self, kind: Kind, large: bool) -> u64 {
         self.ns[usize::from(kind == Kind::Write)][usize::from(large)]
     }
@@ -93,7 +93,7 @@ pub struct CacheCounts {
     pub replacements: u64,
     /// Part of `replacements`: no line could be evicted.
     pub replacements_failed: u64,
-    /// Bytes of KEEP segments evicted because of their own limit.
+    /// Bytes of KEEP segments that were evicted because KEEP had reached its own limit.
     pub keep_overwritten_bytes: u64,
 }
 
@@ -107,9 +107,9 @@ impl CacheCounts {
 /// Reason why a redo write did not use the flash log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// Too many bytes on flash are not on disk yet.
+    /// Too many bytes of the flash log are not on disk yet, so that there is no room.
     Busy,
-    /// The write is larger than the space on a module.
+    /// The write is larger than the space of the flash log on a module.
     Large,
     /// The grid disk is on flash.
     LogOnFlash,
@@ -134,11 +134,11 @@ pub struct LogCounts {
     pub disk_first: u64,
     /// Number of raced writes that flash completed first.
     pub flash_first: u64,
-    /// Number of raced writes of which only the disk copy was an outlier.
+    /// Number of raced writes whose disk copy was an outlier and whose flash copy was not.
     pub prevented: u64,
-    /// Number of raced writes of which only the flash copy was an outlier.
+    /// Number of raced writes whose flash copy was an outlier and whose disk copy was not.
     pub flash_only: u64,
-    /// Number of raced writes of which both copies were outliers.
+    /// Number of raced writes whose copies were both outliers.
     pub actual: u64,
     /// Number of writes that were not raced, by reason.
     pub skips: [u64; 6],
@@ -179,24 +179,24 @@ pub struct ScanCounts {
     pub disk: Sum,
     /// Requests served by flash only.
     pub flash: Sum,
-    /// Requests served by both at once.
+    /// Requests served by disk and flash at once.
     pub both: Sum,
 }
 
 /// Counters of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseCounts {
-    /// I/O on hard disks; small, large.
+    /// I/O on hard disks: small requests, then large ones.
     pub disk: [Sum; 2],
-    /// Time on hard disks [ns]; small, large.
+    /// Service time on hard disks [ns]: small requests, then large ones.
     pub disk_ns: [u64; 2],
-    /// Time in the queues of resource management [ns]; small, large.
+    /// Time that requests waited in the queues of resource management [ns]: small requests, then large ones.
     pub wait_ns: [u64; 2],
-    /// I/O on flash modules; small, large.
+    /// I/O on flash modules: small requests, then large ones.
     pub flash: [Sum; 2],
-    /// Time on flash modules [ns]; small, large.
+    /// Service time on flash modules [ns]: small requests, then large ones.
     pub flash_ns: [u64; 2],
-    /// I/O that the flash cache served or stored; small, large.
+    /// I/O that the flash cache served or stored: small requests, then large ones.
     pub cache: [Sum; 2],
     /// Raced writes.
     pub log: Sum,

@@ -1,8 +1,9 @@
 //! Destages of a write-back cache, and the commands that create, flush and drop the cache.
 //!
-//! Destages begin when more of the space is dirty than allowed, or when the cache is to be flushed. The lines least
-//! recently written come first, several at a time: a read of the module, then a write to disk, where the controller
-//! joins neighbours. A line that is written again meanwhile stays dirty.
+//! Destaging begins when a larger part of the space is dirty than allowed, or when the cache is to be flushed. The
+//! least recently used lines come first, and several are destaged at once. Each of them is read from its flash module
+//! and then written to disk, where the controller joins writes of adjacent lines. A line that is written again in the
+//! meantime stays dirty.
 
 use serde::Serialize;
 
@@ -30,7 +31,7 @@ pub struct Cached {
 }
 
 impl StorageCell {
-    /// Starts destages while too much is dirty.
+    /// Starts destaging lines while more of them are dirty than allowed, or while the cache is being flushed.
     pub(super) fn destage(&self, state: &mut State) {
         loop {
             let caching = &mut state.caching;
@@ -93,7 +94,7 @@ impl StorageCell {
         }
     }
 
-    /// Begins to write all dirty lines to disk; done when [`StorageCell::dirty_bytes`] is 0.
+    /// Begins to write all dirty lines to disk; the flush is complete when [`StorageCell::dirty_bytes`] is 0.
     pub fn flush(&self) {
         let state = &mut *self.state.borrow_mut();
         state.caching.flushing = true;
@@ -107,7 +108,7 @@ impl StorageCell {
         caching.flushing &= caching.write_past;
     }
 
-    /// Returns the bytes of the flash cache that are not on disk.
+    /// Returns the number of bytes in the flash cache that are not on disk.
     pub fn dirty_bytes(&self) -> u64 {
         let caching = &self.state.borrow().caching;
         caching.directory.dirty() * caching.line_bytes
@@ -131,7 +132,7 @@ impl StorageCell {
     /// Creates an empty flash cache; there must be none.
     ///
     /// # Errors
-    /// There is a flash cache already, no flash, or a size that does not fit.
+    /// The cell already has a flash cache, or has no flash, or the size is not a number above 0.
     pub fn create_flash_cache(&self, mode: CacheMode, size_gb: f64) -> Result<(), CellError> {
         let state = &mut *self.state.borrow_mut();
         if state.caching.mode != CacheMode::None {

@@ -1,16 +1,17 @@
-//! Directory of a flash cache: lines in order of use, KEEP apart from the rest, dirty apart from clean.
+//! Directory of a flash cache: lists of lines in order of use, separate for KEEP and other lines, and for clean and
+//! dirty ones.
 //!
 //! ```text
 //!               most recent                        least recent
 //!   default     clean o--o--o--o--o--o--o--o--o--o--> evicted first
-//!               dirty o--o--o--o--o--o--o--o--o--o--> destaged first, then last of the clean
-//!   keep        clean, dirty: the same, within a limit of their own
+//!               dirty o--o--o--o--o--o--o--o--o--o--> destaged first, then evicted next
+//!   keep        clean, dirty: the same two lists, within the limit for KEEP
 //! ```
 //!
-//! It knows neither time nor bytes: lines are numbers, and a line's place is its address on flash. If all lines are
-//! clean, eviction is exactly LRU (tested against Che's approximation). Dirty lines are never evicted; a destaged line
-//! becomes the next to be evicted, because it was the least recently used of the dirty ones. The order of a hash map is
-//! never used: everything follows the lists.
+//! The directory knows neither time nor bytes: lines are numbers, and a line's place is its address on flash. If all
+//! lines are clean, eviction is exactly LRU (tested against Che's approximation). Dirty lines are never evicted; a
+//! destaged line becomes the next to be evicted, because it was the least recently used of the dirty ones. The order of
+//! a hash map is never used: everything follows the lists.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -82,7 +83,7 @@ pub struct Directory {
     places: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     nodes: Vec<Node>,
     free: Vec<u32>,
-    /// Lists by [`Directory::list`]: clean, dirty; then the same two for KEEP.
+    /// Four lists, in the order of [`Directory::list`]: clean and dirty lines, then clean and dirty lines of KEEP.
     lists: [List; 4],
     room: u64,
     keep_room: u64,
@@ -109,7 +110,7 @@ impl Directory {
         self.places.is_empty()
     }
 
-    /// Returns the largest number of lines.
+    /// Returns the largest number of lines that the cache can hold.
     pub fn room(&self) -> u64 {
         self.room
     }
@@ -135,7 +136,7 @@ impl Directory {
         self.places.get(&key).copied()
     }
 
-    /// Returns the key of a line.
+    /// Returns the key of the line at a place.
     pub fn key(&self, place: u32) -> u64 {
         self.nodes[place as usize].key
     }
@@ -210,7 +211,7 @@ impl Directory {
         was != Line::Clean
     }
 
-    /// Inserts a clean line; `spare`: only if there is free room.
+    /// Inserts a clean line; with `spare`, only if there is free room for it.
     pub fn insert(&mut self, key: u64, keep: bool, spare: bool) -> Placed {
         let mut over_keep = false;
         let free = self.len() < self.room;
@@ -267,7 +268,7 @@ impl Directory {
         self.nodes[place as usize].line != Line::Clean
     }
 
-    /// Returns the dirty line least recently used, which is being written to disk from now on.
+    /// Marks the least recently used dirty line as being written to disk; returns its place.
     pub fn destage(&mut self) -> Option<u32> {
         for list in [1, 3] {
             // Those on their way stand at the newest end until they are done.

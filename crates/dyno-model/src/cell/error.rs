@@ -36,7 +36,7 @@ pub enum CellError {
     /// The grid disks need more space than a disk has.
     #[error("the grid disks need {needed_bytes} bytes of each disk, which has {capacity_bytes}")]
     Space {
-        /// Size of all grid disks of a disk [bytes].
+        /// Size of all grid disks on one disk [bytes].
         needed_bytes: u64,
         /// Size of the disk [bytes].
         capacity_bytes: u64,

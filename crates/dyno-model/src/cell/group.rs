@@ -41,7 +41,7 @@ impl Group {
         Rc::new_cyclic(|me| Self { name, number, layout, label, rack, open, me: me.clone() })
     }
 
-    /// Returns the pieces of a request: extent, offset in it, bytes.
+    /// Returns the pieces of a request: for each its extent, its offset in the extent and its length [bytes].
     fn pieces(&self, request: Request) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
         let Layout { extent_bytes, .. } = self.layout;
         let extents = self.layout.capacity_bytes() / extent_bytes;

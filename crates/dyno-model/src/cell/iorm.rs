@@ -1,7 +1,7 @@
 //! Resource management (IORM): which request a disk serves next.
 //!
 //! ```text
-//!   database A  [waits in the cell] --\   who has had least for its share,
+//!   database A  [waits in the cell] --\   least cost so far for its share,
 //!   database B  [waits in the cell] ---+-- level by level, within its limit --> at most `depth`
 //!   others      [waits in the cell] --/                                          on the disk
 //! ```
@@ -11,14 +11,15 @@
 //! its share comes first; a database that was idle starts level with the others, so that unused time is not credited to
 //! it. Redo bypasses the queues.
 //!
-//! Allocations: a level distributes turns by its percentages; the turn of a database without requests goes to the next
-//! level, not to a sibling, and a turn that no level uses goes to any database that waits.
+//! Allocations: a level distributes turns by the percentages of its databases. If a database has no request at its
+//! turn, the turn goes to the next level, not to another database of the same level. A turn that no level uses goes to
+//! any database that waits.
 //!
-//! Limits: after a request a database may start the next when cost / limit has passed, on each disk, even if the disk
-//! is idle.
+//! Limits: on each disk, a database may start its next request only when cost / limit has passed since the one before,
+//! even if the disk is idle.
 //!
-//! A plan that divides nothing holds nothing back: one that only allows or forbids flash, and one by share or level on
-//! cells that know only one database. Disks are then served as without a plan.
+//! Some plans do not divide the disks: those that only allow or forbid flash, and those with shares or levels on cells
+//! that know only one database. Disks then serve requests as if there were no plan.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,13 +29,13 @@ use crate::kernel::sample::whole_ns;
 parameters! {
     /// Directive of a plan for a database.
     pub struct Directive {
-        /// share, if no level is set; 0: not set, counts as 1
+        /// share of the disks, relative to other databases, if no level is set; 0: not set, counts as 1
         share: u64 = 0, from "ALTER IORMPLAN: 1 to 32", in 0.0..=32.0;
-        /// level, from 1; 0: by share
+        /// level of the allocation, from 1; 0: by share
         level: u64 = 0, from "ALTER IORMPLAN: 1 to 8", in 0.0..=8.0;
-        /// percentage of its level
+        /// percentage of the turns of its level
         allocation: f64 = 0.0, from "ALTER IORMPLAN", in 0.0..=100.0;
-        /// largest part of a disk that the database may use, in percent
+        /// largest part of a disk's time that the database may use, in percent
         limit: f64 = 100.0, from "ALTER IORMPLAN", in 1.0..=100.0;
         /// true if the database may use the flash cache
         flash_cache: bool = true, from "ALTER IORMPLAN: on";
@@ -48,13 +49,13 @@ parameters! {
     pub struct IormParameters {
         /// true if the plan is in effect
         active: bool = true, from "ALTER IORMPLAN: active, inactive";
-        /// requests on a disk at once, if a plan divides it
+        /// number of requests on a disk at once, if a plan divides the disk
         depth: u64 = 8, from "assumed", in 1.0..=10_000.0;
-        /// expected disk time of a request without the time of its bytes
+        /// expected disk time of a request without the transfer of its bytes
         request_ms: f64 = 3.3, from "Oracle: 300 small requests a second and disk";
         /// expected transfer rate
         rate_mb_s: f64 = 150.0, from "Oracle: a large request is about three small ones";
-        /// directives by database; `other` for all without a directive
+        /// directives by database; `other` applies to all databases without a directive
         plan: BTreeMap<String, Directive> = BTreeMap::new(), from "ALTER IORMPLAN";
     }
 }
@@ -73,21 +74,21 @@ impl IormParameters {
         self.active && !self.plan.is_empty()
     }
 
-    /// Returns true if the plan divides the disks among these databases, which are all that the cells know. Flash
-    /// attributes alone do not, nor does a share if there is no other database.
+    /// Returns true if the plan divides the disks among these databases, which are all that the cells know. A plan with
+    /// nothing but flash attributes does not divide them, nor does a share if there is no other database.
     pub fn shares_out(&self, databases: &[String]) -> bool {
         let all: Vec<Directive> = databases.iter().map(|name| self.directive(name)).collect();
         let said = all.iter().any(|own| own.share > 0 || own.level > 0);
         self.has_plan() && ((said && all.len() > 1) || all.iter().any(|own| own.limit < 100.0))
     }
 
-    /// Returns the expected disk time [ns].
+    /// Returns the expected disk time of a request of this size [ns].
     pub fn cost_ns(&self, bytes: u64) -> u64 {
         whole_ns(self.request_ms * 1e6 + bytes as f64 / self.rate_mb_s * 1e3).max(1)
     }
 }
 
-/// Directive in the form that the queues use, by number of the database.
+/// Directive for one database in the form that the queues use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     level: u64,
@@ -101,7 +102,7 @@ pub struct Plan {
     entries: Vec<Entry>,
     levels: Vec<u64>,
     depth: u64,
-    /// Cost of a turn that its database does not use [ns].
+    /// Cost charged for a turn of a database that has no request [ns].
     turn_ns: u64,
 }
 
@@ -156,9 +157,9 @@ pub struct Queues {
     of: Vec<Queue>,
     outstanding: u64,
     waiting: u64,
-    /// Time of the call that is scheduled because of limits [ns].
+    /// Time at which the queues are checked again because of limits [ns].
     called_ns: u64,
-    /// Pass of the last request served by share: where a database that was idle starts.
+    /// Value of `pass` at the last request served by share: a database that was idle starts from there.
     virtual_pass: f64,
 }
 
@@ -182,7 +183,7 @@ impl Queues {
         self.waiting += 1;
     }
 
-    /// Records the end of a request from the queues.
+    /// Records that a request from these queues is complete.
     pub fn finished(&mut self) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
@@ -210,7 +211,8 @@ impl Queues {
         Next::Serve(token)
     }
 
-    /// Returns when the first limit allows a request; nothing if a call is already scheduled by then.
+    /// Returns the earliest time at which a limit allows a waiting request, or nothing if a check is already scheduled
+    /// by then.
     fn not_before(&mut self, now_ns: u64) -> Next {
         let waiting = self.of.iter().filter(|queue| !queue.waiting.is_empty());
         let Some(first_ns) = waiting.map(|queue| queue.not_before_ns).min() else {
@@ -228,14 +230,16 @@ impl Queues {
         !queue.waiting.is_empty() && queue.not_before_ns <= now_ns
     }
 
-    /// Returns the database with waiting requests and the lowest cost relative to its weight.
+    /// Returns the database with the lowest cost relative to its weight among those at this level (`None`: at any
+    /// level) that may start a waiting request now.
     fn least(&self, plan: &Plan, level: Option<u64>, now_ns: u64) -> Option<usize> {
         let of_level = |at: &usize| level.is_none_or(|level| plan.entries[*at].level == level);
         let ready = (0..self.of.len()).filter(of_level).filter(|&at| self.ready(at, now_ns));
         ready.min_by(|&a, &b| self.of[a].pass.total_cmp(&self.of[b].pass))
     }
 
-    /// Runs one turn of each level in order; returns the database whose turn it is, if it has a request.
+    /// Gives each level one turn, in order, until the database whose turn it is can start a request; returns that
+    /// database.
     fn by_level(&mut self, plan: &Plan, now_ns: u64) -> Option<usize> {
         for &level in &plan.levels {
             if level == 0 {
@@ -252,7 +256,7 @@ impl Queues {
         None
     }
 
-    /// Returns the database whose turn it is at a level, idle or not, and charges the turn to it.
+    /// Returns the database whose turn it is at a level, even if it is idle, and charges the turn to it.
     fn turn(&mut self, plan: &Plan, level: u64) -> Option<usize> {
         self.of.resize_with(plan.entries.len().max(self.of.len()), Queue::default);
         let members = (0..plan.entries.len()).filter(|&at| plan.entries[at].level == level);

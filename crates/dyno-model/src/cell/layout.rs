@@ -11,9 +11,9 @@ pub struct Layout {
     pub units: u64,
     /// Number of the first of these disks or modules in its cell.
     pub first_unit: u64,
-    /// Where the grid disks begin on their unit [bytes].
+    /// Offset at which the grid disks begin on each disk or module [bytes].
     pub from_bytes: u64,
-    /// Number of extents of a grid disk, for each copy.
+    /// Number of extents of each copy on a grid disk.
     pub rows: u64,
     /// Size of an extent [bytes].
     pub extent_bytes: u64,
@@ -45,7 +45,8 @@ impl Layout {
         self.cells * self.units * self.rows * self.extent_bytes
     }
 
-    /// Returns cell, unit and offset on the unit of a copy of an extent.
+    /// Returns the place of a copy of an extent: number of the cell, number of the disk or module, and offset on it
+    /// [bytes].
     #[inline]
     pub fn place(&self, extent: u64, copy: u64) -> (usize, u16, u64) {
         let (row, column) = (extent / (self.cells * self.units), extent % (self.cells * self.units));

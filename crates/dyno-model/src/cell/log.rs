@@ -1,9 +1,9 @@
 //! Flash log: a redo write goes to disk and to flash, and completes with the first copy that is safe.
 //!
-//! The flash copy is needed until the disk copy is complete; then its space on the module is free. Space is counted,
-//! not laid out: copies of one module that the disk completes out of order leave no holes. Modules take turns; a full
-//! one is skipped. A write that cannot be raced goes to disk alone and is counted under its reason. All counters change
-//! when a copy completes, so that at every instant writes = disk first + flash first.
+//! The flash copy is needed until the disk copy is complete; then its space on the module is free. Only the amount of
+//! used space is modelled: when the disk completes copies out of order, no holes are left on the module. Modules are
+//! used in rotation; a full one is skipped. A write that cannot be raced goes to disk only and is counted under its
+//! reason. All counters change when a copy completes, so that at every instant writes = disk first + flash first.
 
 use super::ask::Ask;
 use super::counts::Skip;
@@ -30,7 +30,7 @@ impl StorageCell {
         (log.bytes(), log.used())
     }
 
-    /// Returns the reason why a redo write cannot be raced, as far as it is known at arrival.
+    /// Returns the reason why a redo write cannot be raced, if one is known when the write arrives.
     pub(super) fn may_not_race(state: &State, ask: &Ask) -> Option<Skip> {
         let slice = &state.slices[usize::from(ask.group)];
         let directive = &state.directives[usize::from(ask.label.database)];

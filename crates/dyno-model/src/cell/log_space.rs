@@ -4,14 +4,15 @@ use super::counts::{LogCounts, Skip};
 use super::parameters::FlashLogParameters;
 use crate::kernel::sample::whole_ns;
 
-/// A raced write, or a redo write that was not raced.
+/// State of a redo write, whether it is raced or not.
 #[derive(Clone, Copy)]
 pub(super) struct Race {
     pub began_ns: u64,
     pub module: u16,
     pub flash_bytes: u64,
-    /// Time of each copy [ns], once it is complete.
+    /// Time that the disk copy took [ns]; `None` until it is complete.
     pub disk_ns: Option<u64>,
+    /// Time that the flash copy took [ns]; `None` until it is complete.
     pub flash_ns: Option<u64>,
     pub skip: Option<Skip>,
 }
@@ -21,8 +22,9 @@ pub(super) struct LogSpace {
     /// True if the cell has a flash log.
     pub exists: bool,
     pub room_bytes: u64,
-    /// Bytes on each module that are not on disk yet, and the offset of the next copy.
+    /// Bytes on each module that are not on disk yet.
     pub used_bytes: Vec<u64>,
+    /// Offset of the next copy on each module [bytes].
     next_bytes: Vec<u64>,
     turn: usize,
     pub outlier_ns: u64,
@@ -42,12 +44,12 @@ impl LogSpace {
         }
     }
 
-    /// Returns the space on all modules [bytes].
+    /// Returns the size of the flash log on all modules [bytes]; 0 if there is none.
     pub fn bytes(&self) -> u64 {
         if self.exists { self.room_bytes * self.used_bytes.len() as u64 } else { 0 }
     }
 
-    /// Returns true if no module is overfull.
+    /// Returns true if no module holds more than its space for the flash log.
     pub fn holds(&self) -> bool {
         self.used_bytes.iter().all(|&used| used <= self.room_bytes)
     }
@@ -57,7 +59,7 @@ impl LogSpace {
         self.used_bytes.iter().sum()
     }
 
-    /// Returns a module with room, and the offset there.
+    /// Reserves space on the next module with room; returns the module and the offset on it [bytes].
     pub fn place(&mut self, bytes: u64) -> Option<(usize, u64)> {
         let modules = self.used_bytes.len();
         for _ in 0..modules {

@@ -1,7 +1,7 @@
 //! Metrics of cells under Oracle's names.
 //!
-//! Counters are those of [`super::counts`], in Oracle's units: MB are 2^20 bytes, times us or ms, so
-//! that requests and MB stay exact numbers and the identities between metrics hold exactly:
+//! Counters are those of [`super::counts`], in Oracle's units: MB are 2^20 bytes, and times are in us or ms. Requests
+//! and MB stay exact numbers, so that the identities between metrics hold exactly:
 //!
 //! - `FL_IO_W = FL_DISK_FIRST + FL_FLASH_FIRST`, and `FL_RQ_W = FL_IO_W +` all `FL_IO_W_SKIP_*`;
 //! - `FC_IO_RQ_W = FC_IO_RQ_W_FIRST + FC_IO_RQ_W_OVERWRITE + FC_IO_RQ_W_POPULATE`, and the same for MB;
@@ -11,9 +11,9 @@
 //!   `DB_FC_IO_RQ` to reads and writes of the flash cache, `DB_FL_IO_RQ` to `FL_IO_W`.
 //!
 //! A rate (`_SEC`, `_MIN`, `_RQ`) is over the time since the last [`Rack::collect`], which a real cell does every
-//! minute. Utilisation and load are since the last reset. Metrics of parts that are not modelled (sensors, CPU,
-//! columnar cache, scrubbing, pluggable databases) do not exist here rather than being zero; counters of events that
-//! cannot happen here (I/O errors, `FL_IO_W_SKIP_NO_BUFFER`, `FL_IO_W_SKIP_IORM_LIMIT`) exist and are zero.
+//! minute. Utilisation and load cover the time since the last reset. Metrics of parts that are not modelled (sensors,
+//! CPU, columnar cache, scrubbing, pluggable databases) do not exist here rather than being zero; counters of events
+//! that cannot happen here (I/O errors, `FL_IO_W_SKIP_NO_BUFFER`, `FL_IO_W_SKIP_IORM_LIMIT`) exist and are zero.
 
 use super::cells::{Collected, Key};
 use super::counts::{CacheCounts, IoCounts, LogCounts, Skip, Sum};

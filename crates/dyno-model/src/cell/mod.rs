@@ -16,12 +16,12 @@
 //! ```
 //!
 //! Each request of the database carries a [`Tag`]: its purpose, its database and the caching policy of its segment. The
-//! cell decides by it, as real cells do by the reason tag of an I/O.
+//! cell bases its decisions on this tag, as real cells do on the reason tag of an I/O.
 //!
-//! **Order of simultaneous events.** A request's parts go to the devices disk first, then flash, in the order of
-//! offsets; copies go to the cells in the order of their numbers (primary first). Completions at the same instant count
-//! in the order in which the devices asked for their events: that also decides a race that ends in a tie. Commands act
-//! at the present instant, before events that are still due at it.
+//! **Order of simultaneous events.** The parts of a request go to the disk first, then to flash, in the order of
+//! offsets. Copies go to the cells in the order of the copies' numbers (primary first). Completions at the same instant
+//! count in the order in which the devices scheduled these events. This also decides a race that ends in a tie. A
+//! command acts at the present instant, before other events that are due at this instant.
 //!
 //! **Units.** Time in whole nanoseconds, size in whole bytes; metrics are converted to Oracle's MB (2^20 bytes), us and
 //! ms when they are read.
@@ -37,7 +37,7 @@
 //! | [`storage_cell`] | one cell: network, devices, answers |
 //! | [`log`] | flash log |
 //! | [`caching`], [`directory`] | flash cache; what it holds |
-//! | `writing`, `destage` | writes into it or past it; back to disk |
+//! | `writing`, `destage` | writes into the flash cache or past it; writes from it to disk |
 //! | [`iorm`] | resource management |
 //! | [`counts`], [`metrics`] | what is counted, and under which names it is shown |
 
@@ -87,7 +87,7 @@ pub enum Purpose {
     Backup,
 }
 
-/// Information about an I/O for the cell.
+/// Information about an I/O that the database sends to the cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     /// Purpose of the I/O.
@@ -105,7 +105,7 @@ impl Tag {
     }
 }
 
-/// A tag with the number of its database.
+/// Tag in the form that cells use: with the number of its database instead of the name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label {
     pub purpose: Purpose,

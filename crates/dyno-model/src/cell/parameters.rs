@@ -17,11 +17,11 @@ use crate::kernel::sample::Times;
 parameters! {
     /// A rack of storage cells.
     pub struct RackParameters {
-        /// cells
+        /// number of cells
         count: u64 = 3, from "quarter rack of X2-2: 3", in 1.0..=1_000.0;
-        /// disks of a cell
+        /// number of disks of a cell
         disks: u64 = 12, from "X2 cell: 12", in 1.0..=256.0;
-        /// flash modules of a cell
+        /// number of flash modules of a cell
         modules: u64 = 16, from "X2 cell: 4 F20 cards of 4 modules", in 0.0..=256.0;
         /// part of each flash module whose pages are simulated; addresses beyond it are mapped into it
         simulated_mb: u64 = 64, from "chosen: write amplification depends on ratios, not on size", in 1.0..=100_000.0;
@@ -31,7 +31,8 @@ parameters! {
         controller: CacheParameters = CacheParameters::default(), from "its own table";
         /// a flash module
         flash: FlashParameters = FlashParameters::default(), from "its own table";
-        /// time of each flash request on the path that all modules of a cell share; one request after the other
+        /// time that each flash request occupies the path to the flash modules of a cell; all modules share it, one
+        /// request at a time
         flash_request_us: f64 = 10.2,
             from "a calibrated X2 cell: 98,216 small reads a second of all modules, a third of their sum";
         /// network between database and cell
@@ -72,10 +73,10 @@ impl RackParameters {
 parameters! {
     /// Network between database and cell.
     pub struct NetworkParameters {
-        /// round trip of a request, with the cell's own work; overlaps with other requests
+        /// round-trip time of a request, including the cell's own work; overlaps with that of other requests
         request_us: f64 = 180.0,
             from "a V2 cell reads 32 KB from its flash cache in 0.4 ms (Durrett): what flash and wire leave";
-        /// rate into a cell, and out of it; one message after the other
+        /// transfer rate into a cell, and out of it; one message at a time
         rate_mb_s: f64 = 3_200.0, from "InfiniBand QDR: 40 Gbit/s less coding";
     }
 }
@@ -85,9 +86,9 @@ parameters! {
     pub struct FlashLogParameters {
         /// true if there is a flash log
         enabled: bool = true, from "created with the cell";
-        /// its space on each module
+        /// size of the flash log on each module
         module_mb: u64 = 32, from "Oracle's manual: 512 MB a cell", in 1.0..=100_000.0;
-        /// work of the cell to start a raced write, before either copy
+        /// time that the cell needs to start a raced write, before it sends either copy
         dispatch_us: f64 = 10.0,
             from "fitted to the shift of the median sync in the source's flash log experiment: 19 us, and with 20 \
                   sessions a sync sees two writes";
@@ -95,7 +96,7 @@ parameters! {
         header_bytes: u64 = 512, from "fitted to flash MB / disk MB = 1.044 of a cell's counters", in 0.0..=1e6;
         /// unit to which a flash copy is rounded up
         page_bytes: u64 = 4_096, from "alignment notes of the F20 card", in 512.0..=1_048_576.0;
-        /// time from which a copy counts as an outlier
+        /// time above which a copy counts as an outlier
         outlier_ms: f64 = 500.0, from "the source: 500 ms";
         /// share of redo writes that are delayed before either copy is sent
         common_cause_ratio: f64 = 0.0, from "none by default; to be fitted to outliers that survive the race";
@@ -120,13 +121,13 @@ pub enum CacheMode {
 parameters! {
     /// Flash cache of a cell.
     pub struct FlashCacheParameters {
-        /// write-through, write-back or none
+        /// handling of writes by the cache: write-through, write-back or none
         mode: CacheMode = CacheMode::WriteThrough, from "before 11.2.3.2.0: write-through";
-        /// space in a cell
+        /// size of the flash cache of a cell
         size_gb: f64 = 365.25, from "X2: 365.25 GB; X3: 1,488.75 GB", in 0.001..=1e6;
-        /// line
+        /// size of a line
         line_kb: u64 = 8, from "chosen: a database block", in 1.0..=1e6;
-        /// largest small request
+        /// size up to which a request is small
         small_kb: u64 = 128, from BOOK, in 1.0..=1e6;
         /// share of the space that KEEP may use
         keep_limit_ratio: f64 = 0.8, from "80 %, from memory; that there is a limit: counter FC_BYKEEP_OVERWR";
@@ -134,12 +135,13 @@ parameters! {
         scans: bool = false, from "Oracle's manual: since 11.2.3.3.0";
         /// share of the space that may be dirty
         dirty_limit_ratio: f64 = 0.8, from "assumed; a cell with 97 % overwrites destaged next to nothing";
-        /// lines being destaged at once
+        /// number of lines that are destaged at once
         destages: u64 = 48, from "assumed: some a disk", in 1.0..=1e6;
-        /// lines from disk being written into the cache at once
+        /// number of lines from disk that are written into the cache at once
         populates: u64 = 1,
             from "assumed: one stream a cell; looked for after the first scan with KEEP had cost nothing", in 1.0..=1e6;
-        /// memory for lines from disk on their way into the cache; beyond it KEEP waits, other lines are skipped
+        /// memory for lines from disk that are not on flash yet; when it is full, reads of KEEP segments wait, other
+        /// lines are not stored
         populate_mb: u64 = 64,
             from "assumed; counter FC_IO_RQ_W_SKIP_FC_THROTTLE shows that there is a limit", in 1.0..=1e6;
     }
@@ -206,13 +208,13 @@ pub enum Caching {
 parameters! {
     /// A disk group.
     pub struct GroupParameters {
-        /// disk or flash
+        /// medium of the grid disks: disk or flash
         on: Medium = Medium::Disk, from "chosen";
         /// external, normal or high: 1, 2 or 3 copies
         redundancy: Redundancy = Redundancy::Normal, from "Oracle's default";
         /// size of each grid disk
         size_gb: f64 = 100.0, from "X2-2 600 GB: about 430 and 108", in 0.001..=1e6;
-        /// allocation unit
+        /// size of an extent, the allocation unit
         extent_mb: u64 = 4, from "Oracle's advice for Exadata: 4 MB", in 1.0..=1e6;
         /// caching policy of the group's grid disks: default or none
         caching: Caching = Caching::Default, from MANUAL;

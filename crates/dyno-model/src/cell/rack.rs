@@ -29,7 +29,7 @@ pub struct Rack {
 /// Function that makes a device of this name: a disk, or a flash module.
 pub type Make<'a> = &'a dyn Fn(&Sim, &str) -> Rc<dyn Device>;
 
-/// Returns the disks of a cell behind its controller.
+/// Returns the disks of a cell, each behind the controller that they share.
 fn behind(sim: &Sim, cell: &str, of: &CacheParameters, disks: Vec<Rc<dyn Device>>) -> Vec<Rc<dyn Device>> {
     let controller = Controller::new(sim, &format!("{cell} controller"), of.clone());
     let cache = |disk: Rc<dyn Device>| -> Rc<dyn Device> {
@@ -102,7 +102,8 @@ impl Rack {
         Ok(Rc::new(rack))
     }
 
-    /// Caches the primary copies that are to be cached at the start, as far as there is room: clean, and not counted.
+    /// Fills the flash caches with the primary copies that are to be cached at the start, as far as there is room: the
+    /// lines are clean, and no counter changes.
     fn warm(&self, parameters: &RackParameters) {
         for (group, layout) in parameters.groups.values().zip(&self.shared.layouts) {
             let wanted = (group.warm_mb << 20).min(layout.capacity_bytes());
@@ -126,7 +127,7 @@ impl Rack {
         databases.len() as u16 - 1
     }
 
-    /// Returns a disk group for I/O of this kind.
+    /// Returns a disk group as a device whose I/O carries this tag.
     ///
     /// # Errors
     /// There is no such group.
@@ -170,7 +171,7 @@ impl Rack {
         self.cells().iter().for_each(|cell| cell.set_plan(plan.clone()));
     }
 
-    /// Activates a plan in one cell, by its number.
+    /// Activates a plan of resource management in the cell with this number.
     pub fn set_plan_of(&self, number: usize, plan: BTreeMap<String, Directive>) {
         plan.keys().filter(|name| *name != "other").for_each(|name| {
             self.database(name);
@@ -215,7 +216,7 @@ impl Rack {
         self.cells().iter().flat_map(|cell| cell.reports()).collect()
     }
 
-    /// Returns true if the books of all cells balance.
+    /// Returns true if the invariants of all cells hold.
     pub fn holds(&self) -> bool {
         self.cells().iter().all(|cell| cell.holds())
     }
@@ -289,7 +290,7 @@ impl RackParameters {
         FlashParameters { capacity_mb: self.flash.capacity_mb.min(self.simulated_mb), ..self.flash.clone() }
     }
 
-    /// Returns the layouts of the groups, one behind the other on each medium.
+    /// Returns the layouts of the groups, which follow one another on each medium.
     fn layouts(&self, shape: (u64, u64, u64)) -> Vec<Layout> {
         let (mut on_disk, mut on_flash) = (0, 0);
         let layout = |group: &super::GroupParameters| {
@@ -313,7 +314,8 @@ impl RackParameters {
         self.groups.values().zip(layouts).enumerate().map(slice).collect()
     }
 
-    /// Checks that the grid disks fit on the disks; flash modules are mapped and have no end.
+    /// Checks that the grid disks fit on the disks. Flash modules need no check, because addresses beyond their end are
+    /// mapped into them.
     fn check_space(&self, devices: &[Rc<dyn Device>], medium: Medium, layouts: &[Layout]) -> Result<(), CellError> {
         if medium == Medium::Flash {
             return Ok(());

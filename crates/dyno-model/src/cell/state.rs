@@ -20,7 +20,7 @@ pub(super) struct Op {
     /// Number of incomplete parts.
     pub left: u32,
     pub race: Option<Race>,
-    /// True for each source of a read's bytes: disk, flash.
+    /// True for each source from which bytes of a read came: disk, then flash.
     pub from: [bool; 2],
 }
 
@@ -33,33 +33,36 @@ pub(super) enum Then {
     Miss(u64),
     /// A write is on disk and is to be cached.
     Through(u64),
-    /// A copy of a raced write, or a redo write that is not raced, is complete.
+    /// The disk copy of a raced write is complete.
     DiskCopy(u64),
+    /// The flash copy of a raced write is complete.
     FlashCopy(u64),
+    /// A redo write that was not raced is complete.
     Unraced(u64),
     /// A write into the cache is complete: its memory is free again.
     Populated,
     /// A write into the cache is complete and no request waits for it.
     Nothing,
-    /// A line to be destaged was read, or is on disk.
+    /// A line to be destaged was read from flash.
     DestageRead(u32),
+    /// A destaged line is on disk.
     DestageWrite(u32),
 }
 
-/// An I/O of a device under way.
+/// An I/O that a device is processing, or that waits for it.
 pub(super) struct Io {
     pub ask: Ask,
     pub then: Then,
     pub asked_ns: u64,
     pub started_ns: u64,
-    /// True if it is in a queue of resource management.
+    /// True if it goes through a queue of resource management.
     pub managed: bool,
 }
 
 /// Disks or modules of a cell.
 pub(super) type Units = Vec<Rc<dyn Device>>;
 
-/// A group's slice of every unit of its medium.
+/// Part of every disk or every flash module that belongs to a group.
 pub(super) struct Slice {
     pub group: u16,
     pub from_bytes: u64,
@@ -86,7 +89,7 @@ pub(super) struct State {
     pub directives: Vec<Directive>,
     pub slices: Vec<Slice>,
     pub units: Vec<IoCounts>,
-    /// Counters by group, then unit.
+    /// Counters of each grid disk, by group and then by disk or module.
     pub grids: Vec<IoCounts>,
     pub by_database: Vec<DatabaseCounts>,
     pub scan: ScanCounts,

@@ -11,8 +11,8 @@
 //! A request waits for its bytes on the network (a write's on the way in, a read's on the way out) and for the request
 //! time, which overlaps with that of others. All modules share one path, which one flash request uses at a time, so
 //! that the requests per second of a cell are bounded while the bandwidths of its modules add up. Events at one
-//! instant: the parts of a request are passed to the devices in this order: disk, then flash; of two copies that
-//! complete at the same instant the one whose device asked for its event first has won.
+//! instant: the parts of a request are passed to the disk first, then to flash. Of two copies that complete at the same
+//! instant, the one whose device scheduled this event first wins.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -80,7 +80,7 @@ impl StorageCell {
         cell
     }
 
-    /// Returns the name.
+    /// Returns the name of the cell.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -270,7 +270,7 @@ impl StorageCell {
         None
     }
 
-    /// Returns the bytes that are sent back for a read.
+    /// Returns the number of bytes that are sent back for a read, and counts the read if it is part of a scan.
     fn scanned(&self, state: &mut State, ask: Ask, from: [bool; 2]) -> u64 {
         let bytes = ask.request.bytes;
         if ask.label.purpose != Purpose::Scan {
@@ -292,7 +292,7 @@ impl StorageCell {
         back
     }
 
-    /// Sends the answer of a request.
+    /// Ends a request, whose answer leaves the cell; returns the observer to notify.
     pub(super) fn finish(&self, state: &mut State, op: u64) -> Option<Done> {
         let open = state.ops.remove(op)?;
         self.left(state, open.arrived_ns);
@@ -305,13 +305,13 @@ impl StorageCell {
         state.station.depart(self.sim.now_ns(), arrived_ns);
     }
 
-    /// Returns true if its books balance.
+    /// Returns true if the invariants of the cell hold.
     pub fn holds(&self) -> bool {
         let state = self.state.borrow();
         state.station.holds(self.sim.now_ns()) && state.caching.holds() && state.log.holds()
     }
 
-    /// Returns the statistics of its own queues and those of its devices.
+    /// Returns the statistics of the cell and of its devices.
     pub fn reports(&self) -> Vec<StationReport> {
         let own = self.state.borrow().station.report(&self.name, 1, self.sim.now_ns());
         std::iter::once(own).chain(self.devices.iter().flat_map(|unit| unit.reports())).collect()

@@ -1,8 +1,8 @@
 //! Writes of data: through the flash cache, into it, or past it, as the table of [`super::caching`] says.
 //!
-//! A write into the cache is complete on flash and reaches the disk later; one that goes through is complete on disk,
-//! and no request waits for its copy on flash. A write that bypasses the cache makes held copies of its lines stale:
-//! they are dropped, unless they are being written to disk.
+//! A write into the cache is complete as soon as it is on flash, and reaches the disk later. A write through the cache
+//! is complete as soon as it is on disk, and no request waits for its copy on flash. A write that bypasses the cache
+//! makes held copies of its lines stale: they are dropped, unless they are being written to disk.
 
 use super::ask::Ask;
 use super::parameters::CacheMode;

@@ -2,8 +2,8 @@
 //!
 //! A session that needs a block finds it in a buffer, waits for another session that is reading it, or takes a buffer
 //! and reads it. The search for a buffer ([`super::lru`]) examines at most a part of all buffers; if it finds no clean
-//! one it posts the database writer and waits: free buffer waits. A buffer that is being written cannot be changed
-//! meanwhile: write complete waits.
+//! one, it posts the database writer and waits (`free buffer waits`). A buffer that is being written cannot be changed
+//! until the write is complete (`write complete waits`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -22,7 +22,8 @@ use crate::kernel::sample::whole_ns;
 use crate::kernel::streams::fnv1a;
 use crate::kernel::{Condition, Sim};
 
-/// Hash of block numbers by one multiplication. The map is never iterated over.
+/// Hash of block numbers by one multiplication. The order of hashes does not matter, because the map is never iterated
+/// over.
 #[derive(Default)]
 pub(super) struct Spread(u64);
 
@@ -44,8 +45,9 @@ impl Hasher for Spread {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
     pub block: u64,
-    /// Redo position at which the first change since the buffer was clean begins, and that at which the last one ends.
+    /// Redo position at which the first change since the buffer was clean begins.
     pub dirty_from: u64,
+    /// Redo position at which the last change ends.
     pub dirty_to: u64,
     pub dirty: bool,
     pub reading: bool,
@@ -107,7 +109,8 @@ impl Buffers {
         }
     }
 
-    /// Collects dirty buffers when sessions need buffers: the writer's own search.
+    /// Moves dirty buffers among the coldest `depth` to the write list; the database writer does this when sessions
+    /// need buffers.
     pub fn collect_dirty(&mut self, depth: u32) {
         let all = &self.all;
         self.lru.collect_dirty(depth, |buffer| all[buffer as usize].state());
@@ -131,7 +134,7 @@ pub(super) struct Inner {
     loaded: Condition,
     pub written: Condition,
     depth: u32,
-    /// p1 and p2 of reads from cells; `None` for the plain events.
+    /// Parameters p1 and p2 of reads from cells; `None` if reads have the names of the `db file` events.
     cell: Option<[u64; 2]>,
     get_ns: u64,
 }
@@ -233,7 +236,7 @@ impl BufferCache {
         }
     }
 
-    /// Records that the block, which was got for a change at this instant, is changed by the redo at `positions`.
+    /// Records that the redo at `positions` changes the block, which the caller has just got for this change.
     pub fn change(&self, block: u64, positions: &Range<u64>) {
         let mut state = self.0.state.borrow_mut();
         let Some(buffer) = state.find(block) else { return };
@@ -264,7 +267,7 @@ impl BufferCache {
         true
     }
 
-    /// Returns a buffer for the block, or `None` if the block is in one by now.
+    /// Returns a buffer for the block, or `None` if the block has come into another buffer in the meantime.
     async fn free_buffer(&self, task: &mut Task, block: u64) -> Option<u32> {
         let inner = &*self.0;
         let mut posted = false;
@@ -323,8 +326,8 @@ impl BufferCache {
         self.0.freed.notify_one();
     }
 
-    /// Gets blocks one after the other as a scan does: missing ones are read together, up to the size of one read, and
-    /// are evicted first when buffers are needed. Returns the number of blocks read.
+    /// Gets blocks in order, as a scan does. Adjacent blocks that are missing are read together, up to the size of one
+    /// read, and their buffers are the first to be reused. Returns the number of blocks read.
     pub async fn scan(&self, task: &mut Task, blocks: Range<u64>) -> u64 {
         let inner = &*self.0;
         let mut next = blocks.start;

@@ -1,4 +1,4 @@
-//! Checkpoint queue: which blocks have changes whose redo must be kept, and since when.
+//! Checkpoint queue: which blocks have changes whose redo must be kept, and from which redo position on.
 //!
 //! A dirty block is in the queue at the position of the redo that first made it dirty. The *checkpoint position* is the
 //! lowest of these: redo before it is not needed for recovery. A log file can be reused when the checkpoint position
@@ -40,7 +40,7 @@ impl Checkpoint {
         self.0.dirty.borrow_mut().insert((at, buffer));
     }
 
-    /// Records that the buffer is written.
+    /// Records that the buffer, which was dirty from redo position `at` on, has been written.
     pub fn clean(&self, at: u64, buffer: u32) {
         self.0.dirty.borrow_mut().remove(&(at, buffer));
         self.0.advanced.notify_all();
@@ -51,7 +51,7 @@ impl Checkpoint {
         *self.0.held.borrow_mut().entry(at).or_default() += 1;
     }
 
-    /// Releases redo that has been applied.
+    /// Ends a [`Checkpoint::hold`] for redo from `at` on, which has now been applied to blocks.
     pub fn release(&self, at: u64) {
         let mut held = self.0.held.borrow_mut();
         if let Some(count) = held.get_mut(&at) {
@@ -98,7 +98,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the first buffer that must be written and is ready for it.
+    /// Returns the first buffer in the queue that must be written and is ready to be written.
     pub fn due(&self, ready: impl Fn(u32) -> bool) -> Option<u32> {
         let target = self.0.target.get();
         let dirty = self.0.dirty.borrow();

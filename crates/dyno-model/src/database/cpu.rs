@@ -1,12 +1,14 @@
 //! Cores and their scheduler.
 //!
 //! **Fair** (Linux since 2.6.23): of the processes that wait for a core the one with the least CPU time so far runs. A
-//! process that wakes up counts as if it had had slightly less than the others, however long it slept; it preempts one
-//! that had clearly more (*wake-up granularity*). No process runs for longer than its slice while others wait: the
-//! scheduling latency divided among all, but at least the minimal granularity. **Round robin**: in order of arrival; no
-//! preemption within a slice. In both, a process of the real-time class comes first and preempts any other.
+//! process that wakes up counts as if it had had slightly less than the others, however long it slept; it preempts a
+//! process that had clearly more CPU time (*wake-up granularity*). No process runs for longer than its slice while
+//! others wait: the scheduling latency divided among all, but at least the minimal granularity. **Round robin**:
+//! processes run in order of arrival and are not preempted within a slice. Under both policies, a process of the
+//! real-time class comes first and preempts any other.
 //!
-//! **Limits.** One run queue for all cores, no cost of a switch, equal weights.
+//! **Limits.** There is one run queue for all cores, a context switch costs nothing, and all processes have equal
+//! weights.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -35,11 +37,11 @@ pub enum Policy {
 parameters! {
     /// Parameters of a scheduler.
     pub struct SchedulerParameters {
-        /// policy: fair or round-robin
+        /// scheduling policy: fair or round-robin
         policy: Policy = Policy::Fair, from "Linux: fair since 2.6.23";
         /// time within which every runnable process should have run
         latency_ms: f64 = 24.0, from "Linux fair.c: sched_latency, 6 ms x (1 + log2 of 8 or more CPUs)";
-        /// shortest slice; for round robin, the slice
+        /// shortest slice; with round-robin, length of every slice
         slice_ms: f64 = 3.0,
             from "Linux fair.c: sched_min_granularity, 0.75 ms x (1 + log2 of 8 or more CPUs)", in 0.001..=3.6e6;
         /// excess of CPU time at which a process is preempted by one that wakes up
@@ -81,7 +83,7 @@ impl Seat {
         })
     }
 
-    /// Returns true if it has a core.
+    /// Returns true if the process has a core.
     pub fn is_running(&self) -> bool {
         self.running.get()
     }
@@ -95,7 +97,8 @@ struct State {
     free: u64,
     queue: BTreeMap<Key, Rc<Seat>>,
     running: Vec<Rc<Seat>>,
-    /// Least CPU time, before a credit is subtracted, with which a process that wakes up is scheduled [ns].
+    /// Lower bound, before a credit is subtracted, of the CPU time that a process counts as having had when it wakes up
+    /// [ns].
     least_ns: u64,
     arrivals: u64,
     station: Station,
@@ -118,7 +121,7 @@ struct Inner {
 pub struct Cpu(Rc<Inner>);
 
 impl Cpu {
-    /// Returns `cores` cores, reported under a name.
+    /// Returns `cores` idle cores, whose statistics are reported under `name`.
     pub fn new(sim: &Sim, name: &str, cores: u64, parameters: &SchedulerParameters) -> Self {
         let state = RefCell::new(State {
             free: cores.max(1),
@@ -153,7 +156,7 @@ impl Cpu {
         self.0.state.borrow_mut().station.reset(self.0.sim.now_ns());
     }
 
-    /// Waits for a core; `woken`: the process slept.
+    /// Waits for a core; `woken` says whether the process has slept until now.
     pub(crate) async fn acquire(&self, seat: &Rc<Seat>, woken: bool) {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
@@ -191,7 +194,7 @@ impl Cpu {
         .await;
     }
 
-    /// Releases the core, or the place in the queue.
+    /// Releases the core of a process, or its place in the run queue.
     pub(crate) fn release(&self, seat: &Rc<Seat>) {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
@@ -219,7 +222,7 @@ impl Cpu {
         }
     }
 
-    /// Computes until `ns` have passed, the slice ends, or it is preempted; returns the time computed [ns].
+    /// Computes until `ns` have passed, the slice ends, or the process is preempted; returns the time computed [ns].
     pub(crate) async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> u64 {
         let inner = &*self.0;
         let begin_ns = inner.sim.now_ns();
@@ -271,7 +274,8 @@ impl Cpu {
 }
 
 impl Inner {
-    /// Preempts the running process with the most CPU time, if that is clearly more than that of `seat`.
+    /// Preempts the running process with the most CPU time, if it has had clearly more than `seat` or if only `seat` is
+    /// of the real-time class.
     fn interrupt_for(&self, state: &State, seat: &Seat, now_ns: u64) {
         let fair = self.policy == Policy::Fair;
         let by = |other: &&Rc<Seat>| (other.class, other.had_at(now_ns));

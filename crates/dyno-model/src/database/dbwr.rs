@@ -1,10 +1,12 @@
 //! Database writer.
 //!
-//! It keeps a fixed number of writes under way. Blocks that the checkpoint needs come first, then the write list: when
-//! sessions wait for a buffer, or when they have found enough dirty ones. **Write-ahead**: a block is written only when
-//! all its redo is safe; until then it is skipped, and the log writer is asked for that redo.
+//! The database writer keeps up to a fixed number of writes under way. Blocks that must be written for the checkpoint
+//! come first. It writes blocks of the write list when sessions wait for a buffer, or when sessions have found enough
+//! dirty buffers. **Write-ahead**: a block is written only when all its redo is safe; until then it is skipped, and the
+//! log writer is asked for that redo.
 //!
-//! A block written from the write list goes to the cold end: the next session takes it.
+//! When a block of the write list has been written, its buffer goes to the cold end, so that the next session reuses
+//! it.
 
 use std::rc::Rc;
 

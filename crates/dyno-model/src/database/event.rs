@@ -79,7 +79,7 @@ impl Event {
         Self::RdbmsIpcMessage,
     ];
 
-    /// Returns the engine's name of the event; the CPU queue, which has none, has ours.
+    /// Returns the engine's name of the event; the CPU queue, which engines do not report, is called `cpu queue`.
     pub fn name(self) -> &'static str {
         match self {
             Self::LogFileSync => "log file sync",
@@ -107,12 +107,12 @@ impl Event {
         }
     }
 
-    /// Returns the engine's own class.
+    /// Returns the class of the event in the engine.
     pub fn group(self) -> &'static str {
         self.row().map_or(Class::Cpu.name(), |row| row.engine_class)
     }
 
-    /// Returns the class that all engines share.
+    /// Returns the engine-independent class of the event.
     pub fn class(self) -> &'static str {
         self.row().map_or(Class::Cpu, |row| row.class).name()
     }

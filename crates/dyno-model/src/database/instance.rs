@@ -18,7 +18,7 @@ use crate::kernel::{Sim, StationReport, Stream};
 parameters! {
     /// Parameters of an instance.
     pub struct InstanceParameters {
-        /// cores of the host
+        /// number of cores of the host
         cores: u64 = 16, from "chosen", in 1.0..=4_096.0;
         /// true if the log writer is of the real-time class: first in the run queue, preempts any other process
         lgwr_first: bool = false, from "Oracle: off by default before 12c; set by nice or _high_priority_processes";
@@ -100,7 +100,7 @@ pub struct ParameterError {
 /// Devices that hold the files of an instance.
 #[derive(Clone)]
 pub struct Storage {
-    /// Members of the log group: each is written, the slowest determines the time.
+    /// Members of the log group: a write goes to each of them, and the slowest determines its time.
     pub redo: Vec<Rc<dyn Device>>,
     /// Data files and control file.
     pub data: Rc<dyn Device>,
@@ -140,7 +140,8 @@ impl Instance {
         Self::named(sim, "", parameters, storage, sink)
     }
 
-    /// Starts one of several instances in a run: its name keeps its random streams and its run queue apart from theirs.
+    /// Starts one of several instances in a run; `name` distinguishes its random streams and its run queue from those
+    /// of the others.
     ///
     /// # Errors
     /// A parameter has an impossible value.
@@ -179,7 +180,7 @@ impl Instance {
         Task::new(sim, cpu, Process::Session(number), false, recorder)
     }
 
-    /// Returns the run.
+    /// Returns the handle on the run.
     pub fn sim(&self) -> &Sim {
         &self.0.sim
     }
@@ -230,7 +231,7 @@ impl Instance {
         self.0.cpu.report()
     }
 
-    /// Resets the statistics, here and of the devices, at the end of a warm-up.
+    /// Resets the statistics of the run queue and of the devices at the end of a warm-up.
     pub fn reset(&self) {
         self.0.cpu.reset();
         let Storage { redo, data, temp } = &self.0.storage;
@@ -239,7 +240,7 @@ impl Instance {
         }
     }
 
-    /// Returns p1 of a scan by cells, if there are cells.
+    /// Returns p1 of the wait for a scan by cells; `None` if there are no cells.
     pub(super) fn cell_hash(&self) -> Option<u64> {
         let hash = fnv1a(self.0.storage.data.name().as_bytes()) >> 32;
         self.0.parameters.cells.then_some(hash)

@@ -24,7 +24,7 @@ impl Observer for Open {
     }
 }
 
-/// I/Os under way.
+/// I/Os of a process that it waits for together.
 pub(super) struct Batch(Rc<Open>);
 
 impl Batch {

@@ -1,11 +1,12 @@
 //! Log writer.
 //!
-//! It gathers all redo in the buffer when a commit waits, when a third of the buffer or 1 MB is filled, when the
-//! database writer needs redo to be safe, or when 3 s have passed with redo in the buffer. A trigger counts only while
-//! the log writer is idle; commits that arrive during a write are part of the next one, which is group commit.
+//! The log writer gathers all redo in the buffer when a commit waits, when a third of the buffer or 1 MB is filled,
+//! when the database writer needs redo to be safe, or when 3 s have passed with redo in the buffer. A trigger counts
+//! only while the log writer is idle; commits that arrive during a write are part of the next one, which is group
+//! commit.
 //!
-//! A write consists of whole blocks: each holds its size less a header of 16 bytes, and the rest of the last one is
-//! wasted. It goes to all members of the log group, split if it is longer than the longest single write; the slowest
+//! A write consists of whole blocks: each has a header of 16 bytes, and the unused rest of the last block is wasted. A
+//! write goes to all members of the log group and is split if it is longer than the longest single write; the slowest
 //! member determines the time. Then the sessions whose redo is safe are posted one by one, in order of arrival, and
 //! each post costs CPU time.
 //!

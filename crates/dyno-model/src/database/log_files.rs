@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::redo_parameters::RedoParameters;
 
-/// Bytes of each block that do not hold redo.
+/// Size of the header of each block, which holds no redo [bytes].
 pub const HEADER_BYTES: u64 = 16;
 
 /// Log files, used cyclically.
@@ -22,7 +22,7 @@ pub struct LogFiles {
     /// Number of blocks used in all files so far.
     total: u64,
     lag_blocks: u64,
-    /// (Blocks in total, redo position), several for each file.
+    /// Pairs of the total number of blocks and the redo position, recorded several times in each file.
     marks: VecDeque<(u64, u64)>,
 }
 
@@ -55,7 +55,7 @@ impl LogFiles {
         self.used + self.blocks(redo_bytes) <= self.file_blocks
     }
 
-    /// Takes blocks of the current file; returns where they begin on the device.
+    /// Takes the next blocks of the current file; returns the offset at which they begin on the device [bytes].
     pub fn take(&mut self, blocks: u64, position: u64) -> u64 {
         let at = self.current as u64 * self.file_blocks + self.used;
         self.used += blocks;

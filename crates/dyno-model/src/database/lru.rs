@@ -6,10 +6,11 @@
 //!          often touched              (the middle)         dirty ones leave for the write list
 //! ```
 //!
-//! **Touch counts** (Oracle 8i and later): a block is read into the middle of the list. A touch only counts, and at
-//! most once within some seconds; no buffer moves. The search for a buffer to reuse starts at the cold end: a buffer
-//! touched often enough moves to the hot end and starts again at 0, a dirty one moves to the write list, a clean one is
-//! taken. A buffer pushed from the hot into the cold part starts again at a count of 1.
+//! **Touch counts** (Oracle 8i and later): a block is read into the middle of the list. A touch only increments the
+//! buffer's count, at most once within some seconds; it does not move the buffer. The search for a buffer to reuse
+//! starts at the cold end: a buffer touched often enough moves to the hot end, where its count starts again at 0; a
+//! dirty one moves to the write list; a clean one is reused. When a buffer is pushed from the hot into the cold part,
+//! its count starts again at 1.
 //!
 //! **Least recently used** (before 8i): a touch moves the buffer to the head, where blocks are also read in.
 
@@ -29,7 +30,7 @@ pub enum Replacement {
 /// Parameters of the replacement.
 #[derive(Clone, Copy, Debug)]
 pub struct Aging {
-    /// Policy.
+    /// Replacement policy.
     pub replacement: Replacement,
     /// Largest number of buffers in the hot part.
     pub hot_max: u32,
@@ -111,7 +112,7 @@ impl Lru {
         self.write.len
     }
 
-    /// Returns the buffer that has been in the write list longest and is ready.
+    /// Returns the buffer that has been in the write list longest among those that are ready.
     pub fn next_to_write(&self, ready: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = self.write.tail;
         while at != NONE && !ready(at) {
@@ -134,7 +135,7 @@ impl Lru {
         self.push_back_cold(buffer);
     }
 
-    /// Records a use of the block.
+    /// Records a use of the block in a buffer.
     pub fn touch(&mut self, buffer: u32, now_ns: u64) {
         match self.aging.replacement {
             Replacement::TouchCount => {
@@ -152,8 +153,8 @@ impl Lru {
         }
     }
 
-    /// Searches for a buffer to reuse from the cold end, over at most `depth` buffers, and removes it. Dirty ones on
-    /// the way go to the write list.
+    /// Searches for a buffer to reuse among the coldest `depth` buffers, and removes it from its list. On the way, hot
+    /// buffers move to the hot part and dirty ones to the write list.
     pub fn search(&mut self, depth: u32, state: impl Fn(u32) -> State) -> Option<u32> {
         let mut at = self.coldest();
         for _ in 0..depth {
@@ -200,7 +201,7 @@ impl Lru {
             && self.links[buffer as usize].touches >= self.aging.hot_touches
     }
 
-    /// Returns the tail of the cold part; if that is empty, the hot part's own tail is moved there first.
+    /// Returns the tail of the cold part; if the cold part is empty, the tail of the hot part is moved there first.
     fn coldest(&mut self) -> u32 {
         if self.cold.len == 0 && self.hot.len > 0 {
             self.cool();

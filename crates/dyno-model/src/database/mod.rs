@@ -26,15 +26,15 @@
 //! | [`cpu`], [`task`] | cores and their scheduler; processes on them |
 //! | [`redo`], [`log_files`] | log buffer; log files and their switch |
 //! | [`checkpoint`] | which redo is still needed |
-//! | [`buffers`], [`lru`] | buffer cache; which buffer goes next |
+//! | [`buffers`], [`lru`] | buffer cache; which buffer is reused next |
 //! | [`sort`] | runs, fan-in and passes |
 //! | [`event`], [`wait`] | names of waits; waits, calls and ledgers |
 //!
-//! **Simultaneous events.** A commit that arrives at the instant at which the log writer gathers goes
-//! with the write if it came first in the order of the calendar, else with the next.
+//! **Simultaneous events.** If a commit arrives at the instant at which the log writer gathers redo, the order of the
+//! calendar decides: a commit that comes first is part of this write, otherwise of the next one.
 //!
-//! **Limits.** One instance without undo, locks and latches other than that of redo allocation; index
-//! and table structure are the workload's business; a transaction never rolls back.
+//! **Limits.** There is one instance; undo, locks, and all latches except that of redo allocation are not modelled. The
+//! workload determines the structure of tables and indexes. A transaction never rolls back.
 
 pub mod buffer_parameters;
 pub mod buffers;

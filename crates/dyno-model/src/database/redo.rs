@@ -5,8 +5,9 @@
 //! writer gathers all strands at once, so that one stream suffices for all of them; a strand only limits how much of
 //! the buffer its users can fill.
 //!
-//! Space is found and taken at one instant ([`Redo::put`]); if there is none, [`Redo::room`] waits for it. Taking space
-//! needs the strand's latch: the holder computes with it, others spin, and sleep after a long spin.
+//! Space is found and taken at one instant ([`Redo::put`]); if there is none, [`Redo::room`] waits for it. To take
+//! space, a session needs the strand's latch: the session that holds it computes, others spin, and sleep after a long
+//! spin.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -25,11 +26,11 @@ use crate::kernel::{Condition, Sim};
 /// Counters of the log writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedoCounts {
-    /// Number of writes; a write to several members is one.
+    /// Number of writes; a write to several members counts as one.
     pub writes: u64,
     /// Number of blocks written to one member.
     pub blocks: u64,
-    /// Bytes of redo in them.
+    /// Bytes of redo in these blocks.
     pub redo_bytes: u64,
     /// Bytes of blocks that are neither redo nor header.
     pub wasted_bytes: u64,
@@ -43,8 +44,9 @@ pub struct RedoCounts {
 
 #[derive(Clone, Copy, Default)]
 struct Strand {
-    /// Redo in the strand that is not safe, and the part of it that is being written [bytes].
+    /// Size of the redo in the strand that is not safe [bytes].
     held: u64,
+    /// Part of `held` that is being written [bytes].
     gathered: u64,
     /// Time until which the latch is held [ns].
     latched_ns: u64,
@@ -73,7 +75,7 @@ pub(super) struct Inner {
     pub incomplete: Cell<bool>,
     strands: RefCell<Vec<Strand>>,
     strand_bytes: u64,
-    /// Positions that commits wait for, in order of arrival, like the waiting sessions.
+    /// Positions that commits wait for, in the order in which the commits arrived.
     pub positions: RefCell<VecDeque<u64>>,
     pub synced: Condition,
     pub posted: Condition,
@@ -128,13 +130,13 @@ impl Redo {
         self.0.counts.get()
     }
 
-    /// Returns the redo in the buffer that is not safe [bytes].
+    /// Returns the size of the redo in the buffer that is not safe [bytes].
     #[inline]
     pub fn unflushed_bytes(&self) -> u64 {
         self.0.written.get() - self.0.safe.get()
     }
 
-    /// Returns all redo so far [bytes].
+    /// Returns the size of all redo that sessions have written into the buffer so far [bytes].
     pub fn written_bytes(&self) -> u64 {
         self.0.written.get()
     }
@@ -145,14 +147,15 @@ impl Redo {
         self.0.safe.get()
     }
 
-    /// Returns the longest piece that goes into the buffer at once [bytes].
+    /// Returns the size of the largest piece of redo that can be put into the buffer at once [bytes].
     pub fn piece_bytes(&self) -> u64 {
         let file_bytes = self.0.parameters.file_mb << 20;
         (self.0.strand_bytes / 2).min(file_bytes / 4).max(1)
     }
 
-    /// Computes, then takes the latch of a strand and copies redo into it; returns the strand. If all latches are held,
-    /// it spins for the one that is free first.
+    /// Computes for `cpu_ns`, takes the latch of a strand and uses the CPU time of copying redo into it; returns the
+    /// strand. If all latches are held, the session spins for the one that becomes free first, and sleeps after a long
+    /// spin.
     pub async fn latch(&self, task: &mut Task, home: usize, bytes: u64, cpu_ns: u64) -> usize {
         let inner = &*self.0;
         let copy_us = inner.parameters.copy_us_per_kb * bytes as f64 / 1_024.0;
@@ -178,8 +181,8 @@ impl Redo {
         }
     }
 
-    /// Returns the home strand if its latch is free, else the one whose latch is free first, and when it is
-    /// free.
+    /// Returns the home strand if its latch is free, else the strand whose latch becomes free first; and the time at
+    /// which this latch is free [ns].
     fn free_latch(&self, home: usize, now_ns: u64) -> (usize, u64) {
         let strands = self.0.strands.borrow();
         let count = strands.len();
@@ -202,7 +205,8 @@ impl Redo {
         (held + bytes > self.0.strand_bytes).then_some(Obstacle::Buffer)
     }
 
-    /// Puts redo into a strand if there is room in it and in the log file, without waiting; returns its positions.
+    /// Puts redo into a strand without waiting, if there is room in the strand and in the log file; returns the
+    /// positions of the redo.
     pub fn put(&self, strand: usize, bytes: u64) -> Option<Range<u64>> {
         if self.obstacle(strand, bytes).is_some() {
             return None;
@@ -217,7 +221,7 @@ impl Redo {
         Some(from..from + bytes)
     }
 
-    /// Waits until there is room.
+    /// Waits until there is room for `bytes` of redo in the strand and in the log file.
     pub async fn room(&self, task: &mut Task, strand: usize, bytes: u64) {
         let inner = &*self.0;
         while let Some(obstacle) = self.obstacle(strand, bytes) {
@@ -236,7 +240,7 @@ impl Redo {
         }
     }
 
-    /// Waits until redo up to `position` is safe; p2 is the number of the commit.
+    /// Waits until redo up to `position` is safe; p2 of the wait is the number of the commit.
     pub async fn sync(&self, task: &mut Task, position: u64) {
         let inner = &*self.0;
         let mut counts = inner.counts.get();
@@ -260,8 +264,8 @@ impl Redo {
         }
     }
 
-    /// Returns true if the redo in the buffer that is not yet gathered requires a write. It is counted in blocks, their
-    /// headers included.
+    /// Returns true if the redo in the buffer that is not yet gathered is enough to trigger a write. Its size is
+    /// counted in blocks, including their headers.
     #[inline]
     fn is_filled(&self) -> bool {
         let RedoParameters { buffer_kb, trigger_kb, block_bytes, .. } = self.0.parameters;

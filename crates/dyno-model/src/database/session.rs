@@ -19,7 +19,7 @@ const TEMP_FILE: u64 = 201;
 /// A scan that bypasses the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Scan {
-    /// Where it begins [bytes].
+    /// Offset at which the scan begins [bytes].
     pub offset_bytes: u64,
     /// Number of bytes it reads.
     pub bytes: u64,
@@ -31,7 +31,7 @@ pub struct Scan {
     pub cpu_ns_per_io: u64,
 }
 
-/// Counters of the session for its calls.
+/// Counts of a session, from which the counts of its calls follow.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     redo_bytes: u64,
@@ -70,7 +70,7 @@ pub struct Session {
 }
 
 impl Instance {
-    /// Returns a new session, which begins now. The caller chooses the number; each may be in use only once at a time.
+    /// Returns a new session, which begins now. The caller chooses its number, which no other open session may have.
     pub fn session(&self, number: u32) -> Session {
         let (transaction, tally) = (Transaction::default(), Tally::default());
         Session { number, task: self.task(number), instance: self.clone(), transaction, tally }
@@ -78,12 +78,12 @@ impl Instance {
 }
 
 impl Session {
-    /// Returns the number.
+    /// Returns the number of the session.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the ledger of its time.
+    /// Returns the ledger of the session's time.
     pub fn ledger(&self) -> Ledger {
         self.task.ledger()
     }
@@ -114,7 +114,7 @@ impl Session {
         self.task.run(ns).await;
     }
 
-    /// Gets a block.
+    /// Gets a block, without changing it.
     pub async fn get(&mut self, block: u64) {
         self.tally.gets += 1;
         let buffers = self.instance.buffers();
@@ -192,7 +192,8 @@ impl Session {
         all.unwrap_or(redo.written_bytes()..redo.written_bytes())
     }
 
-    /// Copies the private strand and `more` to the public strands, and changes the blocks.
+    /// Copies the redo of the private strand and `more` bytes to the public strands, and changes the blocks; returns
+    /// the redo position at the end.
     async fn publish(&mut self, more: u64) -> u64 {
         let bytes = std::mem::take(&mut self.transaction.private_bytes) + more;
         let positions = self.put(bytes, 0).await;
@@ -207,7 +208,7 @@ impl Session {
         positions.end
     }
 
-    /// Commits: waits until all redo of the transaction is safe; this is a call of its own.
+    /// Commits: waits until all redo of the transaction is safe; the commit is recorded as a separate call.
     pub async fn commit(&mut self, statement: u16) {
         let open = self.open(CallKind::Commit, statement);
         let redo = self.instance.redo().clone();
@@ -227,7 +228,7 @@ impl Session {
         self.tally.reads += buffers.scan(&mut self.task, blocks).await;
     }
 
-    /// Scans past the buffers.
+    /// Scans with reads that bypass the buffers.
     pub async fn scan(&mut self, scan: &Scan) {
         let storage = self.instance.storage();
         let (event, file) = match self.instance.cell_hash() {

@@ -65,7 +65,7 @@ struct Run {
     bytes: u64,
 }
 
-/// Sorts; `base` is where the session's temporary space begins, which is twice the size of the rows.
+/// Sorts rows; the session's temporary space begins at offset `base` and is twice the size of the rows.
 pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pipe, writes: &mut Pipe) {
     let SortPlan { runs, fan_in, passes } = sort.plan();
     if runs == 0 {
@@ -99,7 +99,8 @@ pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pi
     }
 }
 
-/// Merges runs: reads one I/O of each in rotation, and writes as much from `to` on, if given; returns the size [bytes].
+/// Merges runs: reads them in rotation, one I/O from each, and writes the result from offset `to` on, unless that is
+/// `None`; returns the size of the result [bytes].
 async fn merge(
     sort: &Sort,
     runs: &[Run],

@@ -27,7 +27,7 @@ impl Task {
         Self { sim: sim.clone(), cpu: cpu.clone(), account, seat: Seat::new(real_time) }
     }
 
-    /// Returns the run.
+    /// Returns the handle on the run.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
@@ -37,7 +37,7 @@ impl Task {
         &self.account
     }
 
-    /// Returns the ledger of its time, without a wait that is still going on.
+    /// Returns the ledger of the process's time, without the wait that is still going on.
     pub fn ledger(&self) -> Ledger {
         self.account.ledger()
     }
@@ -61,7 +61,7 @@ impl Task {
         }
     }
 
-    /// Gets a core if it has none.
+    /// Gets a core if the process has none.
     #[inline]
     pub async fn enter(&mut self) {
         if !self.seat.is_running() {

@@ -80,12 +80,12 @@ pub struct Call {
     pub started_ns: u64,
     /// Elapsed time [ns].
     pub elapsed_ns: u64,
-    /// Part of it on a core [ns].
+    /// Part of the elapsed time on a core [ns].
     pub cpu_ns: u64,
-    /// Redo made in it [bytes]; for a commit, by its transaction.
+    /// Redo made during the call [bytes]; for a commit, by its transaction.
     pub redo_bytes: u64,
-    /// For a commit, and a transaction at its commit: redo of all sessions that was not safe when the commit began,
-    /// without the commit's own record [bytes].
+    /// For a commit: redo of all sessions that was not safe when the commit began, without the commit's own record
+    /// [bytes]; 0 for other calls.
     pub unflushed_bytes: u64,
     /// Number of rows read or changed.
     pub rows: u64,
@@ -112,7 +112,7 @@ pub trait Sink {
 /// Discards everything.
 impl Sink for () {}
 
-/// Filter before the sink. A closed filter records nothing, as during a warm-up.
+/// Passes waits and calls on to a sink while it is open. While it is closed, as during a warm-up, it records nothing.
 #[derive(Clone)]
 pub struct Recorder {
     sink: Rc<dyn Sink>,
@@ -147,7 +147,7 @@ impl Recorder {
     }
 }
 
-/// Count and time of an event.
+/// Number and total time of the waits for an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// Number of waits.
@@ -167,12 +167,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the waits for an event.
+    /// Returns the number and total time of the waits for an event.
     pub fn of(&self, event: Event) -> Total {
         self.totals[event as usize]
     }
 
-    /// Returns the events that were waited for.
+    /// Returns each event that was waited for, with the number and total time of its waits.
     pub fn waits(&self) -> impl Iterator<Item = (Event, Total)> + '_ {
         let all = Event::ALL.into_iter().map(|event| (event, self.of(event)));
         all.filter(|(_, total)| total.count > 0)

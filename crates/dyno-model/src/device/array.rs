@@ -1,9 +1,9 @@
-//! Several devices as one: stripe, mirror and race.
+//! Several devices that act as one: stripe, mirror and race.
 //!
-//! A stripe splits a request at stripe boundaries and sends each piece to its member; a mirror sends a write to every
-//! member and a read to one of them in turn. Either completes with its last piece: the slowest member determines the
-//! time. A race also sends a write to every member, and completes with the first: a log that is written to disk and flash
-//! at once. Its reads go to the first member.
+//! A stripe splits a request at stripe boundaries and sends each piece to its member. A mirror sends a write to every
+//! member, and a read to one member, in rotation. In both, a request is complete with its last piece: the slowest
+//! member determines the time. A race, such as a log that is written to disk and flash at once, also sends a write to
+//! every member, but the write is complete when the first member has it. Its reads go to the first member.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -22,7 +22,7 @@ impl Open {
         self.0.borrow_mut().insert((pieces, Some(done)))
     }
 
-    /// Removes a request; returns whom it would have notified.
+    /// Removes a request; returns the observer that it would have notified.
     fn cancel(&self, token: u64) -> Option<Done> {
         self.0.borrow_mut().remove(token).and_then(|(_, done)| done)
     }
@@ -32,7 +32,8 @@ impl Open {
         self.end_of_piece(token, false);
     }
 
-    /// Records a completed piece; notifies the observer at the last, or with `race` at the first.
+    /// Records a completed piece; notifies the observer after the last piece of the request or, with `race`, after the
+    /// first.
     fn end_of_piece(&self, token: u64, race: bool) {
         let mut open = self.0.borrow_mut();
         let Some((left, done)) = open.get_mut(token) else { return };
@@ -68,7 +69,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Returns a stripe over one or more members: pieces of `stripe_bytes` go to the members in turn.
+    /// Returns a stripe over one or more members: pieces of `stripe_bytes` go to the members in rotation.
     pub fn stripe(name: &str, stripe_bytes: u64, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
         Self::new(name, Layout::Stripe { stripe_bytes: stripe_bytes.max(1) }, members)
     }
@@ -78,7 +79,7 @@ impl Array {
         Self::new(name, Layout::Mirror, members)
     }
 
-    /// Returns a race of one or more members: a write is complete when it is on the quickest.
+    /// Returns a race of one or more members: a write is complete when the quickest member has it.
     pub fn race(name: &str, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
         Self::new(name, Layout::Race, members)
     }
@@ -95,7 +96,7 @@ impl Array {
         })
     }
 
-    /// Returns the pieces of a request: member and its request.
+    /// Returns the pieces of a request: for each its member and the request to that member.
     fn pieces(&self, request: Request) -> Vec<(usize, Request)> {
         let Layout::Stripe { stripe_bytes } = self.layout else {
             if request.kind == Kind::Write {

@@ -1,4 +1,4 @@
-//! Memory of a controller in front of a device: writes are acknowledged here until it fills.
+//! Memory of a controller in front of a device: writes are acknowledged in this memory until it is full.
 //!
 //! A cache is a port of a [`Controller`], where its behaviour is described. A cache over a single device has its own
 //! controller; the disks of a storage cell share one.
@@ -31,7 +31,7 @@ impl Cache {
         Rc::new(Self { controller: Rc::clone(controller), port, name: name.into(), below })
     }
 
-    /// Returns the number of its lines that are dirty or being destaged.
+    /// Returns the number of lines of this cache that are dirty or being destaged.
     pub fn lines(&self) -> u64 {
         self.controller.lines(self.port)
     }
@@ -41,17 +41,17 @@ impl Cache {
         self.controller.absorbed(self.port)
     }
 
-    /// Returns true if no line is lost, in the memory of the whole controller.
+    /// Returns true if no line is lost in the entire memory of the controller.
     pub fn holds(&self) -> bool {
         self.controller.holds()
     }
 
-    /// Returns true if writes are acknowledged from memory now.
+    /// Returns true if writes are now acknowledged as soon as they are in memory.
     pub fn writes_back(&self) -> bool {
         self.controller.writes_back()
     }
 
-    /// Returns the number of lines that the controller's memory holds.
+    /// Returns the number of lines for which the controller's memory has room.
     pub fn room(&self) -> u64 {
         self.controller.room()
     }

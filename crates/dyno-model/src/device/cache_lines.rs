@@ -14,7 +14,7 @@ enum Line {
 /// First and last line of a write to the device below.
 pub(super) type Run = (u64, u64);
 
-/// Lines of a device.
+/// Lines of one device in the memory of a controller.
 #[derive(Default)]
 pub(super) struct Lines {
     held: BTreeMap<u64, Line>,
@@ -22,7 +22,7 @@ pub(super) struct Lines {
     dirty: BTreeSet<u64>,
     /// Dirty lines that a flush must write.
     due: BTreeSet<u64>,
-    /// Where the last destage ended.
+    /// Line after the end of the last destage.
     swept: u64,
     taken: u64,
     pub absorbed: u64,
@@ -73,8 +73,8 @@ impl Lines {
         self.due.clone_from(&self.dirty);
     }
 
-    /// Returns a run of dirty lines and marks it as being destaged. It begins at a line that is due (with `any`: that
-    /// is dirty), the first at or after the end of the last run.
+    /// Returns a run of dirty lines and marks it as being destaged. The run begins at the first due line (with `any`:
+    /// dirty line) at or after the end of the last run, or else at the first of all.
     pub fn sweep(&mut self, longest: u64, any: bool) -> Option<Run> {
         let wanted = if any { &self.dirty } else { &self.due };
         let from = wanted.range(self.swept..).next().or_else(|| wanted.first());
@@ -91,7 +91,7 @@ impl Lines {
         Some((first, last))
     }
 
-    /// Handles a run that is on the device; returns the number of lines that are free again.
+    /// Handles a run that has been written to the device; returns the number of lines that are free again.
     pub fn swept(&mut self, (first, last): Run) -> u64 {
         let before = self.len();
         for line in first..=last {
@@ -106,8 +106,8 @@ impl Lines {
         before - self.len()
     }
 
-    /// Returns true if no line is lost: lines in = absorbed + written below + held; a line that was written again while
-    /// being destaged is held twice.
+    /// Returns true if no line is lost: lines in = absorbed + written below + held. A line that was written again while
+    /// being destaged counts as held twice.
     pub fn holds(&self) -> bool {
         let again = self.held.values().filter(|&&line| line == Line::Again).count() as u64;
         self.taken == self.absorbed + self.written + self.len() + again

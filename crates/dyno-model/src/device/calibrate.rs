@@ -1,16 +1,16 @@
-//! Fit of an empirical device to measured latencies, with a judgement of the fit.
+//! Fit of an empirical device to measured latencies, with an assessment of how good the fit is.
 //!
-//! A fit is judged by distances between its distribution and the measured one: Kolmogorov and Smirnov's largest gap
-//! between the distribution functions; the mean gap between the quantile functions of the logarithms (Wasserstein's
-//! first distance, a mean relative error); and the relative error at chosen quantiles. A distance means nothing alone,
-//! because two halves of the same measurement differ too: every distance is reported with the **noise floor**, the same
-//! distance between the first and the second half. A fit near the floor is as good as the data allow; a high floor
-//! means that the device changed during the measurement, and that one table is the wrong model (use regimes, or measure
-//! under steadier conditions).
+//! A fit is judged by three distances between its distribution and the measured one: the largest gap between the
+//! distribution functions (Kolmogorov and Smirnov); the mean gap between the quantile functions of the logarithms
+//! (Wasserstein's first distance, a mean relative error); and the relative error at chosen quantiles. A distance by
+//! itself means nothing, because two halves of the same measurement differ too. So every distance is reported with its
+//! **noise floor**, the same distance between the first and the second half of the measurement. A fit near the floor is
+//! as good as the data allow. A high floor means that the device changed during the measurement, and that one table is
+//! the wrong model (use regimes, or measure under steadier conditions).
 //!
-//! Successive latencies are usually correlated. So quantiles have intervals from a moving-block bootstrap: it draws
-//! stretches as long as the correlation lasts, not single values (Künsch, Annals of Statistics 17 (1989) 1217). If the
-//! correlation comes from a slow state that persists, [`super::regimes`] finds it.
+//! Successive latencies are usually correlated. So the intervals of quantiles come from a moving-block bootstrap, which
+//! draws stretches as long as the correlation lasts, not single values (Künsch, Annals of Statistics 17 (1989) 1217).
+//! If the correlation comes from a slow state that persists, [`super::regimes`] finds it.
 
 use dyno_stats::autocorrelation::autocorrelation;
 use dyno_stats::rng::Xoshiro256;
@@ -30,14 +30,14 @@ pub struct Distance {
     pub quantiles: [f64; 4],
 }
 
-/// A fit and its judgement.
+/// A fit, with the distances by which it is judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// Quantiles of all values.
     pub table: Table,
-    /// Distance between a table of the first half and the second half.
+    /// Distance between a table fitted to the first half of the values and the second half.
     pub distance: Distance,
-    /// Distance between the first and the second half.
+    /// Noise floor: distance between the first and the second half of the values.
     pub floor: Distance,
     /// Correlation of the logarithms of successive latencies; unless it is near 0, one table is not enough.
     pub neighbours: f64,
@@ -94,8 +94,8 @@ fn neighbours(values: &[f64]) -> f64 {
     autocorrelation(&logarithms(values), 1).unwrap_or(0.0)
 }
 
-/// Returns how long the correlation of neighbours lasts: twice the first of the lags 1, 2, 4, ... at which it is at
-/// most 0.05; at least the cube root of the number of values, at most an eighth of that number.
+/// Returns for how many values the correlation of neighbours lasts: twice the first of the lags 1, 2, 4, ... at which
+/// it is at most 0.05; at least the cube root of the number of values, at most an eighth of that number.
 pub fn block_length(logs: &[f64]) -> usize {
     let most = (logs.len() / 8).max(1);
     let least = (libm::cbrt(logs.len() as f64) as usize).clamp(1, most);
@@ -110,8 +110,8 @@ pub fn block_length(logs: &[f64]) -> usize {
 const STEP: f64 = 0.0025;
 const RESAMPLES: usize = 400;
 
-/// Returns 95 % intervals of the quantiles [`SHOWN`] by resampling stretches of `block` neighbours. Values are resolved
-/// to a quarter of a percent; the random numbers are always the same.
+/// Returns 95 % intervals of the quantiles [`SHOWN`] by resampling stretches of `block` neighbours. The resolution of
+/// the values is a quarter of a percent; the random numbers are the same in every call.
 pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
     let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
     let bin = |x: f64| ((x - low) / STEP) as u32;
@@ -148,9 +148,9 @@ pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
 /// Lags at which the correlation is reported.
 const LAGS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Returns the fit as JSON: figures, judgement, and the device as parameter text. With the
-/// start times of the requests, stays in a regime are measured on the clock; without them, as if requests ran one after
-/// another.
+/// Returns the fit as JSON: its figures, its distances, and the device as parameter text. If the start times of the
+/// requests are known, the durations of regimes are differences of these times; otherwise they are sums of latencies,
+/// as if requests had run one after another.
 ///
 /// # Errors
 /// Fewer than four values.
@@ -226,7 +226,7 @@ fn regime_text(table: &Table, stay_ms: f64) -> String {
     format!("  {{ stay_ms = {}, read = {times}, write = {times} }},\n", short(stay_ms, 4))
 }
 
-/// Returns a number with this many significant digits, always with a decimal point.
+/// Returns a number with this many significant digits, without trailing zeros but always with a decimal point.
 fn short(value: f64, digits: usize) -> String {
     let whole = if value > 0.0 { libm::log10(value).floor() as i32 + 1 } else { 1 };
     let behind = (digits as i32 - whole).max(1) as usize;

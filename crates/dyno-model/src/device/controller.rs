@@ -8,19 +8,20 @@
 //!                             some at once of each device, in the order of offsets --> device
 //! ```
 //!
-//! **Memory.** All devices share it. Dirty lines stay until a flush, which comes every `flush_s` and writes whatever is
-//! dirty then, or until `start_ratio` of the memory is filled; then lines are written down to `stop_ratio`. A write of
-//! dirty lines takes no space: it is absorbed. A line on its way to disk cannot be written until it is there
-//! (`locks`); a log that is appended to in pieces of a line meets that at each flush. Reads entirely within lines in
-//! memory are hits, all others go to the device. A write larger than the memory goes through.
+//! **Memory.** All devices share the memory. Dirty lines stay in it until a flush, which comes every `flush_s` and
+//! writes all lines that are dirty at that time. They are also written when `start_ratio` of the memory is filled,
+//! until `stop_ratio` is reached. A write to lines that are already dirty takes no space: it is absorbed. While a line
+//! is being written to disk, it cannot be changed (`locks`); a log that is appended to in pieces smaller than a line
+//! meets such a line at each flush. Reads entirely within lines in memory are hits; all others, and writes larger than
+//! the memory, go to the device.
 //!
-//! **Processor.** Each command occupies it for `command_us` and for its bytes: a write before its lines are safe or go
-//! to disk, a read after the device. So the controller's own writes hold up those of the host, each by the rest of
-//! one transfer, for a share of the time that is their bytes a second / `rate_mb_s`: this is why writes to quiet disks
-//! are slow now and then. The same path bounds the scans of all disks together.
+//! **Processor.** Each command occupies the processor for `command_us` and for the transfer of its bytes: a write
+//! before its lines are safe or go to disk, a read after the device has answered. So the controller's own writes delay
+//! those of the host, each by the rest of one transfer, for a share of the time: their bytes per second / `rate_mb_s`.
+//! This is why writes to quiet disks are occasionally slow. The same path limits the total rate of scans of all disks.
 //!
-//! **Battery.** While it learns (or without one) every write goes through to the device before it is acknowledged, and
-//! dirty lines are still written.
+//! **Battery.** During a learn cycle of the battery, or without a battery, every write goes through to the device
+//! before it is acknowledged, and dirty lines are still written.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -57,9 +58,9 @@ enum Command {
 struct Port {
     below: Rc<dyn Device>,
     lines: Lines,
-    /// Number of writes to the device under way.
+    /// Number of writes to the device that are under way.
     destages: u64,
-    /// Writes that wait for a line on its way to disk.
+    /// Writes that wait for a line that is being written to disk.
     locked: VecDeque<u64>,
     station: Station,
 }
@@ -74,7 +75,7 @@ struct State {
     destaging: Slab<(usize, Run)>,
     /// Number of lines in memory, of all ports.
     used: u64,
-    /// True from `start_ratio` down to `stop_ratio`.
+    /// True from the time when `start_ratio` is exceeded until the memory is down to `stop_ratio`.
     urgent: bool,
     flush_armed: bool,
     commands: VecDeque<(Command, u64)>,
@@ -96,7 +97,7 @@ pub struct Controller {
 
 /// Tokens at or above this are writes of the controller itself.
 const DESTAGE: u64 = 1 << 40;
-/// Token of the event that the processor has ended a command.
+/// Token of the event that the processor has completed a command.
 const PROCESSED: u64 = 1 << 41;
 /// Token of the event that a flush is due.
 const FLUSH: u64 = 1 << 42;
@@ -134,14 +135,14 @@ impl Controller {
         self.state.borrow().ports[port].lines.absorbed
     }
 
-    /// Returns true if no line is lost and no more are held than there is room for.
+    /// Returns true if no line is lost, and the memory holds no more lines than it has room for.
     pub fn holds(&self) -> bool {
         let state = self.state.borrow();
         let used: u64 = state.ports.iter().map(|port| port.lines.len()).sum();
         used == state.used && used <= self.room() && state.ports.iter().all(|port| port.lines.holds())
     }
 
-    /// Returns true if writes are acknowledged from memory now.
+    /// Returns true if writes are now acknowledged as soon as they are in memory.
     pub fn writes_back(&self) -> bool {
         let CacheParameters { battery, learn_every_s, learn_s, .. } = self.parameters;
         let (every_ns, length_ns) = (whole_ns(learn_every_s * 1e9), whole_ns(learn_s * 1e9));
@@ -154,7 +155,7 @@ impl Controller {
         self.parameters.line_kb << 10
     }
 
-    /// Returns the number of lines that the memory holds.
+    /// Returns the number of lines for which the memory has room.
     pub fn room(&self) -> u64 {
         self.parameters.capacity_kb / self.parameters.line_kb
     }
@@ -188,7 +189,7 @@ impl Controller {
         }
     }
 
-    /// Records that a request is served from now on.
+    /// Records that the service of a request begins now.
     fn begin(&self, state: &mut State, token: u64) {
         let Some(open) = state.open.get_mut(token) else { return };
         let station = &mut state.ports[open.port].station;
@@ -202,7 +203,7 @@ impl Controller {
         state.ports[open.port].below.submit(open.request, Done::new(me, token));
     }
 
-    /// Queues a write until its lines are no longer locked, or until there is space.
+    /// Queues a write until none of its lines is locked and there is space for it.
     fn write(&self, state: &mut State, token: u64) {
         let Some(open) = state.open.get_mut(token) else { return };
         let (port, run) = (&mut state.ports[open.port], open.request.units(self.line_bytes()));
@@ -237,7 +238,8 @@ impl Controller {
         }
     }
 
-    /// Starts writes to the devices: of what a flush asks for, or of everything dirty.
+    /// Starts writes to the devices: of the lines that a flush must write or, if the memory is too full or writes are
+    /// not cached now, of all dirty lines.
     fn destage(&self, state: &mut State) {
         let CacheParameters { start_ratio, stop_ratio, destages, destage_kb, .. } = self.parameters;
         let (used, room) = (state.used as f64, self.room() as f64);
@@ -276,7 +278,7 @@ impl Controller {
         self.destage(state);
     }
 
-    /// Queues a command for the processor: the host's before the controller's own.
+    /// Queues a command for the processor, which serves commands of the host before those of the controller.
     fn command(&self, state: &mut State, command: Command) {
         let now_ns = self.sim.now_ns();
         state.processor.arrive(now_ns);
@@ -319,7 +321,7 @@ impl Controller {
         (last + 1 - first) * self.line_bytes()
     }
 
-    /// Handles the end of a command; returns the request that it completes, if any.
+    /// Handles the end of a command; returns the observer of the request that this completes, or `None`.
     fn processed(&self, state: &mut State) -> Option<Done> {
         let (command, arrived_ns) = state.serving.take()?;
         let now_ns = self.sim.now_ns();
@@ -350,7 +352,7 @@ impl Controller {
         Some(open.done)
     }
 
-    /// Handles a run that is on its device: continues what waited for its lines or for space.
+    /// Handles a run that has been written to its device: continues the writes that waited for its lines or for space.
     fn destaged(&self, state: &mut State, token: u64) {
         let Some((port, run)) = state.destaging.remove(token) else { return };
         let of = &mut state.ports[port];

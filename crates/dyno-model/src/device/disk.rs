@@ -6,14 +6,14 @@
 //!                            elevator                         its angle     of the zone
 //! ```
 //!
-//! It uses no random numbers: the platter turns with the clock, and the offset of a byte determines when it passes
-//! under the head. Random offsets meet a random angle, so that the rotational wait is uniform with mean T/2; an append
-//! shortly after its predecessor has just missed its place and waits almost a whole turn, which slows down a log
-//! without a write cache.
+//! The model uses no random numbers: the platter turns with the clock, and the offset of a byte determines when it
+//! passes under the head. Random offsets meet a random angle, so that the rotational wait is uniform with mean T/2. A
+//! request that appends shortly after the one before has just missed its place and waits almost a full turn, which
+//! slows down a log without a write cache.
 //!
 //! The disk is divided into zones of equal capacity whose rate falls linearly from the outer to the inner edge. The
-//! distance of a seek is the difference of positions as a share of the capacity. Not modelled: head switches, skew (one
-//! track follows the other without a gap), track buffer and read ahead, thermal recalibration.
+//! distance `d` of a seek is the difference of the two offsets as a share of the capacity. Not modelled: head switches,
+//! skew (one track follows the other without a gap), track buffer and read ahead, thermal recalibration.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub enum Scheduler {
     /// In the direction of the arm while there is a request ahead, then back.
     #[default]
     Elevator,
-    /// Shortest seek and rotation first, as a disk with tagged queueing does.
+    /// Shortest time of seek and rotation first, as a disk with tagged queueing does.
     Nearest,
 }
 
@@ -44,17 +44,17 @@ parameters! {
         capacity_gb: f64 = 600.0, from SHEET, in 0.001..=1e6;
         /// speed of rotation
         rotation_rpm: f64 = 15_000.0, from SHEET;
-        /// seek to a neighbouring track
+        /// time of a seek to a neighbouring track
         seek_track_ms: f64 = 0.5, from SHEET;
-        /// extra time of a seek over the whole disk, beyond the shortest seek; 8/15 of it on average
+        /// additional time of a seek over the full disk, beyond `seek_track_ms`; 8/15 of it on average
         seek_span_ms: f64 = 4.5, from "so that the mean read seek is the 2.9 ms of the data sheet";
-        /// tracks from edge to edge
+        /// number of tracks from edge to edge
         cylinders: u64 = 100_000, from "order of size for this capacity", in 1.0..=1e9;
-        /// rate at the outer edge
+        /// transfer rate at the outer edge
         outer_mb_s: f64 = 204.0, from SHEET;
-        /// rate at the inner edge
+        /// transfer rate at the inner edge
         inner_mb_s: f64 = 122.0, from SHEET;
-        /// zones of equal capacity
+        /// number of zones of equal capacity
         zones: u64 = 16, from "order of size", in 1.0..=10_000.0;
         /// time to decode a command
         overhead_us: f64 = 50.0, from "assumed: tens of microseconds";
@@ -65,12 +65,13 @@ parameters! {
 
 const SHEET: &str = "data sheets of 15,000 rpm SAS disks (Cheetah 15K.7, Ultrastar C15K600)";
 
-/// Parameters in whole numbers, and positions on the disk.
+/// Parameters of a disk as whole numbers, with its positions and times.
 struct Geometry {
     capacity_bytes: u64,
     turn_ns: u64,
-    /// Length of a zone, and of a track in each [bytes].
+    /// Length of a zone [bytes].
     zone_bytes: u64,
+    /// Length of a track in each zone [bytes].
     track_bytes: Vec<u64>,
     parameters: DiskParameters,
 }
@@ -104,7 +105,7 @@ impl Geometry {
         whole_ns((seek_track_ms + seek_span_ms * libm::sqrt(distance)) * 1e6)
     }
 
-    /// Returns the wait at `now_ns` until the byte at this offset is under the head [ns].
+    /// Returns the time from `now_ns` until the byte at this offset is under the head [ns].
     fn rotation_ns(&self, now_ns: u64, offset_bytes: u64) -> u64 {
         let (zone, within) = (offset_bytes / self.zone_bytes, offset_bytes % self.zone_bytes);
         let track = self.track_bytes[zone as usize];
@@ -156,7 +157,7 @@ impl Disk {
         disk
     }
 
-    /// Starts the next request if there is one, as soon as its command is decoded.
+    /// Starts the next waiting request, as soon as its command is decoded.
     fn next(&self, state: &mut State) {
         if state.served.is_some() || state.queue.is_empty() {
             return;
@@ -185,7 +186,7 @@ impl Disk {
         reach_ns + self.geometry.transfer_ns(request.offset_bytes, request.bytes)
     }
 
-    /// Returns the time of seek and rotation [ns].
+    /// Returns the time of seek and rotation until the arm is at this offset [ns].
     fn reach_ns(&self, begin_ns: u64, head: u64, offset_bytes: u64) -> u64 {
         let seek_ns = self.geometry.seek_ns(head, self.geometry.cylinder(offset_bytes));
         seek_ns + self.geometry.rotation_ns(begin_ns + seek_ns, offset_bytes)

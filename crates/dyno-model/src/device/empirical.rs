@@ -1,8 +1,8 @@
-//! Device known only by measurement: a fixed number of requests at once, with random service times.
+//! Device known only by measurement: it serves a fixed number of requests at once, with random service times.
 //!
-//! Regimes: real devices have good and bad minutes (a scheduler tick, a battery's learn cycle, a neighbour). Each
-//! regime has its service times and a mean duration; the device changes from one to another at random. Latencies within
-//! a regime are independent; only the regime makes neighbours similar.
+//! Regimes: real devices have good and bad periods (a scheduler tick, a battery's learn cycle, load from a neighbour).
+//! Each regime has its service times and a mean duration; the device changes from one to another at random. Latencies
+//! within a regime are independent; successive latencies resemble each other only because they are in the same regime.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use super::{Device, Done, Kind, Request, parameters};
 use crate::kernel::sample::{Times, whole_ns};
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport, Stream};
 
-/// State of the device.
+/// Regime: a state of the device that lasts for a while.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regime {
@@ -29,7 +29,7 @@ pub struct Regime {
     /// Additional service time of a write for each KB [us].
     #[serde(default)]
     pub write_us_per_kb: f64,
-    /// Factor of all its times; 0 counts as 1.
+    /// Factor by which all times of the regime are multiplied; 0 counts as 1.
     #[serde(default)]
     pub time_factor: f64,
 }
@@ -49,9 +49,9 @@ parameters! {
     pub struct EmpiricalParameters {
         /// capacity
         capacity_gb: f64, from "the measured device", in 0.001..=1e6;
-        /// requests in service at once
+        /// number of requests in service at once
         servers: u64, from "the queue depth of the measurement", in 1.0..=4_096.0;
-        /// read and write times, mean duration
+        /// regimes: read times, write times and mean duration of each
         regimes: Vec<Regime>, from "fitted to a measured trace";
     }
 }

@@ -9,14 +9,14 @@
 //!
 //! A die does one operation at a time, in the order shown: a read waits for at most one program, copy or erase, or with
 //! `suspend_reads` interrupts it (`flash_die.rs`). A write of part of an internal page is a read of the page and a
-//! program; if the buffer cannot merge it ([`PartialPages::Through`]) it is acknowledged only when that is done, and
-//! because writes of the same page queue at the same die, a log written in 512-byte blocks waits for its own page again
-//! and again. Reads of pages that are in the buffer cost only the link.
+//! program. If the buffer cannot merge it ([`PartialPages::Through`]), it is acknowledged only when both are done.
+//! Because writes of the same page queue at the same die, a log written in 512-byte blocks repeatedly waits for its own
+//! page. Reads of pages that are in the buffer take only the time of the link.
 //!
-//! With `channels` pages also take their time on a bus that dies share; copies stay within the die. With `slc_mb` the
-//! first writes are quick, until the cells of one level are full; the mapping counts a page once, wherever it is. With
-//! `trim` a discard takes the link for its time, then its whole pages are free; writes of them that are still in the
-//! buffer come after it.
+//! With `channels`, pages also take time on a bus that dies share; copies stay within the die. With `slc_mb`, writes
+//! are quick until the single-level cells are full; the mapping counts a page once, in whichever cells it is. With
+//! `trim`, a discard occupies the link for its time, then the pages that are entirely within it are free; writes of
+//! these pages that are still in the buffer take effect after the discard.
 //!
 //! Not modelled: merging of whole-page writes of the same page in the buffer, static wear levelling, bad blocks, read
 //! disturb. Event order at a die: the end of an operation is reported before the next begins.
@@ -46,12 +46,12 @@ struct State {
     /// Writes that wait for the buffer.
     stalled: VecDeque<u64>,
     buffer_free: u64,
-    /// Number of copies of each page in the buffer.
+    /// Number of copies of each page that are in the buffer.
     in_buffer: Vec<u16>,
     link_free_ns: u64,
-    /// When the bus of each channel is free [ns].
+    /// Time at which the bus of each channel is free [ns].
     buses: Vec<u64>,
-    /// Part of the mapping in memory, unless it is all there.
+    /// Part of the mapping that is in memory; `None` if all of it is.
     mapping: Option<MappingCache>,
     station: Station,
 }
@@ -67,13 +67,13 @@ pub struct Flash {
     state: RefCell<State>,
 }
 
-/// Tokens at or above this are dies that have been idle for some time.
+/// Tokens at or above this are events of dies that have been idle for some time.
 const REST: u64 = 1 << 39;
-/// Tokens at or above this are completions of the link for an open request.
+/// Tokens at or above this are events that the link has completed a transfer for an open request.
 const LINK: u64 = 1 << 40;
-/// Tokens at or above this acknowledge an open request.
+/// Tokens at or above this are events that acknowledge an open request.
 const DONE: u64 = 1 << 41;
-/// Tokens at or above this free the pages of an open discard, and acknowledge it.
+/// Tokens at or above this are events that free the pages of an open discard and acknowledge it.
 const TRIM: u64 = 1 << 42;
 
 impl Flash {
@@ -114,7 +114,7 @@ impl Flash {
         card
     }
 
-    /// Returns the counters of all dies together.
+    /// Returns the sum of the counters of all dies.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         for counts in self.state.borrow().dies.iter().map(|die| die.ftl.counts()) {
@@ -155,7 +155,8 @@ impl Flash {
         (lpn % self.parameters.dies) as usize
     }
 
-    /// Returns the pages of a request, whose offset is within the card.
+    /// Returns the pages that a request touches, each with true if only part of it is touched; the request begins
+    /// within the card.
     fn pages_of(&self, request: Request) -> impl Iterator<Item = (u64, bool)> + use<> {
         let (page, pages) = (self.parameters.page_bytes, self.pages);
         let (begin, end) = (request.offset_bytes, request.offset_bytes + request.bytes.max(1));
@@ -166,7 +167,7 @@ impl Flash {
         })
     }
 
-    /// Handles the arrival of a write's bytes; returns the write if the buffer accepts it at once.
+    /// Handles the arrival of a write's bytes; returns the observer to notify if the buffer accepts the write at once.
     fn write_arrived(&self, state: &mut State, token: u64) -> Option<Done> {
         let open = state.open.get_mut(token)?;
         let (request, pages) = (open.request, open.pages_left);
@@ -237,7 +238,7 @@ impl Flash {
         }
     }
 
-    /// Records the arrival of work on a page.
+    /// Records the arrival of work on a page; returns it for the queue of a die.
     fn arrive(&self, state: &mut State, lpn: u64, partial: bool, request: Option<u64>, buffered: bool) -> PageOp {
         let arrived_ns = self.sim.now_ns();
         state.station.arrive(arrived_ns);
@@ -270,7 +271,7 @@ impl Flash {
         die.now = Some(operation);
     }
 
-    /// Handles the end of a die's operation; returns the requests that it completes.
+    /// Handles the end of a die's operation; returns the observers of the requests that it completes.
     fn worked(&self, state: &mut State, at: usize) -> Vec<Done> {
         let now = self.sim.now_ns();
         let State { dies, buses, station, .. } = state;
@@ -301,7 +302,7 @@ impl Flash {
         complete
     }
 
-    /// Frees the whole pages of a discard, and returns the discard.
+    /// Frees the pages that are entirely within a discard; returns the observer of the discard.
     fn trimmed(&self, state: &mut State, token: u64) -> Option<Done> {
         let Open { request, done, .. } = state.open.remove(token)?;
         for (lpn, _) in self.pages_of(request).filter(|(_, partial)| !partial) {

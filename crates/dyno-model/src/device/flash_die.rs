@@ -1,4 +1,4 @@
-//! One die of a flash card: its queues, its present operation, and an interrupted one that lets reads pass.
+//! One die of a flash card: its queues, its current operation, and an operation that is interrupted while reads pass.
 //!
 //! ```text
 //!   reads  --> up to `planes` pages of different planes at once --> cells --> bus --> link
@@ -6,9 +6,9 @@
 //!                            a read may interrupt it: [held] --> resumed for the time it still needs
 //! ```
 //!
-//! An operation lets at most `suspend_reads` pages pass, and as many before a waiting write begins, whatever arrives: so a
-//! write takes at most the time of its program, of these reads, and of as many interruptions. Which plane a page is on follows from its number; programs
-//! choose their planes freely, as a mapping allows.
+//! An operation lets reads of at most `suspend_reads` pages pass, and so does a waiting write before it begins, however
+//! many arrive. So a write takes at most the time of its program, of these reads, and of as many interruptions. Which
+//! plane a page is on follows from its number; programs may use any planes, because the mapping allows it.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct PageOp {
     pub partial: bool,
     /// Request to acknowledge when done; `None` if only the buffer waits for it.
     pub request: Option<u64>,
-    /// True if it releases a place of the buffer when done.
+    /// True if the operation frees a page of the buffer when it is done.
     pub buffered: bool,
     /// True if the mapping of the page must be read first.
     pub misses: bool,
@@ -35,11 +35,11 @@ pub(super) struct PageOp {
 pub(super) enum Work {
     /// Pages are read from the cells.
     Read,
-    /// Pages that were read go over the bus.
+    /// Pages that were read are transferred over the bus.
     Send,
     /// Pages are programmed.
     Program,
-    /// A step of collection, or of moving pages out of the fast cells.
+    /// The die's own work: a step of collection, or moving pages out of the fast cells.
     Own,
 }
 
@@ -48,13 +48,13 @@ pub(super) struct Operation {
     pub work: Work,
     /// Pages of requests; empty for the die's own work.
     pub pages: Vec<PageOp>,
-    /// Time at which the operation began, used for the die's own work [ns].
+    /// Time at which the operation began [ns]; used only for the die's own work.
     pub arrived_ns: u64,
-    /// Time at which it ends if nothing interrupts it [ns].
+    /// Time at which the operation ends if nothing interrupts it [ns].
     pub due_ns: u64,
-    /// Number of pages that may still be read before it ends.
+    /// Number of pages that may still be read before the operation ends.
     passes: u64,
-    /// True if it was interrupted and goes on.
+    /// True if the operation was interrupted and now continues.
     pub resumed: bool,
 }
 
@@ -64,7 +64,8 @@ impl Operation {
         Self { work, pages, arrived_ns: now_ns, due_ns, passes, resumed: false }
     }
 
-    /// Begins the transfer of pages that were read; returns false if there is nothing to transfer, or no bus.
+    /// Begins the transfer of pages that were read; returns false if there is nothing to transfer, or if buses are not
+    /// modelled.
     pub fn send(&mut self, now_ns: u64, times: &Times, bus_free_ns: &mut u64) -> bool {
         if self.work != Work::Read || times.bus_ns == 0 {
             return false;
@@ -74,7 +75,7 @@ impl Operation {
         true
     }
 
-    /// Returns the arrival times of its customers [ns].
+    /// Returns the arrival times of the pages in the operation, or of the die's own work [ns].
     pub fn arrivals(&self) -> impl Iterator<Item = u64> {
         let own = (self.work == Work::Own).then_some(self.arrived_ns);
         self.pages.iter().map(|op| op.arrived_ns).chain(own)
@@ -87,7 +88,7 @@ pub(super) struct Times {
     pub program_ns: u64,
     pub erase_ns: u64,
     pub firmware_ns: u64,
-    /// Time of a page on the bus of its channel; 0 if there is none.
+    /// Time to transfer a page on the bus of its channel [ns]; 0 if buses are not modelled.
     bus_ns: u64,
     suspend_ns: u64,
     slc_program_ns: u64,
@@ -126,7 +127,8 @@ impl Times {
         op.lpn / self.dies % self.planes
     }
 
-    /// Returns the time from now until pages are over the bus, which serves transfers in order [ns].
+    /// Returns the time from now until the pages have been transferred over the bus, which serves transfers in order
+    /// [ns].
     fn over(&self, bus_free_ns: &mut u64, now_ns: u64, pages: usize) -> u64 {
         if self.bus_ns == 0 {
             return 0;
@@ -144,17 +146,17 @@ pub(super) struct Die {
     pub now: Option<Operation>,
     /// Interrupted operation.
     held: Option<Operation>,
-    /// Time that the interruption itself still costs [ns].
+    /// Time that the interruption itself still takes [ns].
     stop_ns: u64,
     /// Pages in the fast cells.
     slc_used: u64,
     /// Time from which an idle die moves pages out of the fast cells [ns].
     fold_from_ns: Option<u64>,
-    /// Pages read while writes wait, since the last program.
+    /// Number of pages read since the last program while writes waited.
     passed: u64,
-    /// True if collection would free nothing until something is written.
+    /// True if collection can free nothing until something is written or discarded.
     pub clean: bool,
-    /// Empty list, for the next operation.
+    /// Empty list, kept for the next operation.
     spare: Vec<PageOp>,
 }
 
@@ -177,13 +179,13 @@ impl Die {
         }
     }
 
-    /// Returns the list of a completed operation for reuse.
+    /// Keeps the list of a completed operation for reuse.
     pub fn recycle(&mut self, mut pages: Vec<PageOp>) {
         pages.clear();
         self.spare = pages;
     }
 
-    /// Interrupts a program, a step of collection or a move for the reads that wait, if it still lets reads pass.
+    /// Interrupts a program, a step of collection or a move, if reads wait and the operation may still let reads pass.
     pub fn interrupt(&mut self, now_ns: u64, times: &Times) {
         let can = |own: &Operation| matches!(own.work, Work::Program | Work::Own) && own.passes > 0;
         if self.reads.is_empty() || !self.now.as_ref().is_some_and(|own| can(own) && own.due_ns > now_ns) {
@@ -197,7 +199,8 @@ impl Die {
         self.stop_ns = times.suspend_ns;
     }
 
-    /// Returns the operation that an idle die begins; `bus_free_ns` is when the bus of its channel is free.
+    /// Returns the operation that an idle die begins; `bus_free_ns` is the time at which the bus of its channel is
+    /// free.
     pub fn begin(&mut self, now_ns: u64, times: &Times, bus_free_ns: &mut u64) -> Option<Operation> {
         if self.reads_first(times) {
             return Some(self.read(now_ns, times));
@@ -213,13 +216,13 @@ impl Die {
         Some(Operation::new(Work::Own, Vec::new(), now_ns, ns, times))
     }
 
-    /// Returns true if a read begins before what was interrupted, and before writes.
+    /// Returns true if a read begins before the interrupted operation and before writes.
     fn reads_first(&self, times: &Times) -> bool {
         let waits = |passed| times.suspend_reads == 0 || self.writes.is_empty() || passed < times.suspend_reads;
         !self.reads.is_empty() && self.held.as_ref().map_or(waits(self.passed), |held| held.passes > 0)
     }
 
-    /// Returns when an idle die empties its fast cells, if it has just become idle [ns].
+    /// Returns the time at which an idle die will empty its fast cells, if it has just become idle [ns].
     pub fn rests(&mut self, now_ns: u64, times: &Times) -> Option<u64> {
         if self.slc_used == 0 || self.fold_from_ns.is_some() {
             return None;
@@ -267,7 +270,8 @@ impl Die {
         Operation::new(Work::Program, pages, now_ns, ns, times)
     }
 
-    /// Returns the time to program pages: in the fast cells while they have room, else after as many have moved out [ns].
+    /// Returns the time to program pages [ns]: in the fast cells while they have room, otherwise after as many pages
+    /// have been moved out of them.
     fn cells_ns(&mut self, pages: u64, times: &Times) -> u64 {
         if times.slc_pages == 0 {
             return times.program_ns;
@@ -279,7 +283,8 @@ impl Die {
         times.read_ns + times.program_ns + times.slc_program_ns
     }
 
-    /// Does a step of collection if a write needs it, or ahead of need; returns its time [ns].
+    /// Does a step of collection if a write needs it or if the die has too few free blocks; returns the time of the
+    /// step [ns].
     fn collect(&mut self, times: &Times) -> Option<u64> {
         let enough = self.clean || self.ftl.free_blocks() >= times.idle_blocks;
         if self.writes.is_empty() && enough {
@@ -303,7 +308,7 @@ impl Die {
         }
     }
 
-    /// Moves pages out of the fast cells while there is nothing else to do; returns the time [ns].
+    /// Moves pages out of the fast cells while the die has nothing else to do; returns the time that this takes [ns].
     fn fold(&mut self, now_ns: u64, times: &Times) -> Option<u64> {
         let is_due = self.fold_from_ns.is_some_and(|from_ns| from_ns <= now_ns);
         if !is_due || self.slc_used == 0 || !self.writes.is_empty() {

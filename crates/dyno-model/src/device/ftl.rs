@@ -7,11 +7,11 @@
 //!   free blocks <-- erase <-- copy its valid pages to the [copy frontier]
 //! ```
 //!
-//! It knows no time: the device asks for steps and knows how long each takes. Collection goes page by page, so that
-//! other work can be done in between. There are two frontiers: copied pages are old and stay together, which separates
-//! cold from hot pages under skew and changes nothing under uniform writes.
+//! The mapping knows no time: the device requests steps and knows how long each takes. Collection proceeds page by
+//! page, so that other work can be done in between. There are two frontiers: copied pages are old and stay together,
+//! which separates cold from hot pages if writes are skewed and changes nothing if they are uniform.
 //!
-//! Tested: programs = host writes + copies; valid + invalid + free = all pages; write amplification of
+//! Tested: programs = host writes + copies; valid + invalid + free = all pages; write amplification equals
 //! [`greedy_amplification`](crate::formula::greedy_amplification) under uniform random writes.
 
 use serde::{Deserialize, Serialize};
@@ -20,14 +20,14 @@ use crate::kernel::Stream;
 
 const NONE: u32 = u32::MAX;
 
-/// Choice of the block to collect.
+/// Rule by which the block to collect is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collector {
     /// The block with the fewest valid pages.
     #[default]
     Greedy,
-    /// The block with the most space per work, weighted by its age (Rosenblum and Ousterhout 1992).
+    /// The block with the most free space per work, weighted by its age (Rosenblum and Ousterhout 1992).
     CostBenefit,
     /// The block sealed longest ago.
     Fifo,
@@ -44,7 +44,7 @@ pub enum Step {
     Nothing,
 }
 
-/// Counters.
+/// Counters of the mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages written by the host.
@@ -77,8 +77,9 @@ struct Frontier {
 pub struct Ftl {
     pages_per_block: u32,
     collector: Collector,
-    /// Logical page to physical page, and back.
+    /// Physical page of each logical page.
     map: Vec<u32>,
+    /// Logical page of each physical page.
     owner: Vec<u32>,
     valid: Vec<u32>,
     sealed_at: Vec<u64>,
@@ -86,7 +87,7 @@ pub struct Ftl {
     place: Vec<u32>,
     /// Sealed blocks by number of valid pages.
     buckets: Vec<Vec<u32>>,
-    /// Number below which all buckets are empty.
+    /// Level below which all buckets are empty.
     lowest: usize,
     free: Vec<u32>,
     frontiers: [Option<Frontier>; 2],
@@ -102,8 +103,8 @@ const HOST: usize = 0;
 const COPY: usize = 1;
 
 impl Ftl {
-    /// Returns a fresh die: nothing is written, all blocks are erased. `blocks` must hold the logical pages and three
-    /// blocks more: two for the frontiers and one for collection.
+    /// Returns a fresh die: nothing is written, all blocks are erased. `blocks` must be enough for the logical pages
+    /// and three more blocks: two for the frontiers and one for collection.
     pub fn new(logical_pages: u32, blocks: u32, pages_per_block: u32, by: Collector) -> Self {
         assert!(
             u64::from(blocks.saturating_sub(3)) * u64::from(pages_per_block) >= u64::from(logical_pages),
@@ -129,16 +130,17 @@ impl Ftl {
         }
     }
 
-    /// Returns the die with or without wear levelling, which opens the erased block that was erased least often instead
-    /// of the one that was erased last.
+    /// Returns the die with wear levelling switched on or off. If it is on, the die opens the erased block that was
+    /// erased least often, otherwise the one that was erased last.
     #[must_use]
     pub fn levelling_wear(self, levels_wear: bool) -> Self {
         Self { levels_wear, ..self }
     }
 
-    /// Fills the die as after long random writing, drawn directly instead of simulated: the probability of a block with
-    /// `i` valid pages is proportional to 1 / i from the collector's level up to full, and which pages share a block is
-    /// random. `spare_blocks` stay free; the others must hold all pages.
+    /// Fills the die as it would be after a long time of random writes, drawn directly instead of simulated. The
+    /// probability of a block with `i` valid pages is proportional to 1 / i, from the level at which the collector
+    /// takes a block up to a full block. It is random which pages share a block. `spare_blocks` stay free; the others
+    /// must hold all pages.
     pub fn fill_steadily(&mut self, spare_blocks: u32, dice: &mut Stream) {
         let pages = self.map.len() as u64;
         let used = self.free.len() - spare_blocks as usize;
@@ -170,7 +172,7 @@ impl Ftl {
         self.free.len() as u32
     }
 
-    /// Returns the erasures of each block.
+    /// Returns the number of erasures of each block.
     pub fn erased(&self) -> &[u32] {
         &self.erased
     }
@@ -200,7 +202,7 @@ impl Ftl {
         self.counts = Counts::default();
     }
 
-    /// Returns true if the host must wait for collection: it may not take the last two erased blocks.
+    /// Returns true if the host must wait for collection, because it may not take the last two erased blocks.
     #[inline]
     pub fn must_collect(&self) -> bool {
         self.frontiers[HOST].is_none() && self.free.len() <= 2
@@ -236,7 +238,7 @@ impl Ftl {
         Step::Erase
     }
 
-    /// Returns true if the pages add up: valid + invalid + free = all, and the map and its inverse agree.
+    /// Returns true if blocks, pages and counters add up, and the map and its inverse agree.
     pub fn holds(&self) -> bool {
         let blocks = self.valid.len();
         let sealed: usize = self.buckets.iter().map(Vec::len).sum();
@@ -270,7 +272,7 @@ impl Ftl {
         }
     }
 
-    /// Removes the erased block that is opened next.
+    /// Removes the erased block that is to be opened next; returns it.
     fn next_free(&mut self) -> Option<u32> {
         if !self.levels_wear {
             return self.free.pop();
@@ -329,7 +331,8 @@ impl Ftl {
         self.place[block] = NONE;
     }
 
-    /// Removes the next victim from its bucket; `None` if every sealed block is full of valid pages.
+    /// Removes the block to collect next from its bucket; returns it, or `None` if all pages of every sealed block are
+    /// valid.
     fn choose(&mut self) -> Option<Frontier> {
         let full = self.pages_per_block as usize;
         while self.lowest < full && self.buckets[self.lowest].is_empty() {
@@ -353,7 +356,7 @@ impl Ftl {
     }
 }
 
-/// Returns the valid pages of `blocks` blocks in the steady state; they add up to `pages`.
+/// Returns the numbers of valid pages of `blocks` blocks in the steady state; they add up to `pages`.
 fn steady_levels(blocks: usize, full: u32, pages: u64, dice: &mut Stream) -> Vec<u32> {
     let spare = blocks as f64 * f64::from(full) / pages as f64;
     let kept = f64::from(full) * (1.0 - 1.0 / crate::formula::greedy_amplification(spare, full));

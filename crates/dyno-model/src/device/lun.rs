@@ -7,8 +7,8 @@
 //! ```
 //!
 //! There are two different limits: a host's throttle (`sd_max_throttle`) is per LUN; a port's is per channel and shared
-//! by all its LUNs. A request counts against both until it is complete. On the cable a write's bytes are sent before
-//! the device works, a read's after it.
+//! by all its LUNs. A request counts against both until it is complete. The bytes of a write pass over the cable before
+//! the device serves the request, those of a read afterwards.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,16 +22,16 @@ use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 parameters! {
     /// Parameters of a channel.
     pub struct ChannelParameters {
-        /// requests of all LUNs at once
+        /// number of requests of all LUNs that the channel accepts at once
         queue_limit: u64 = 1_024, from "Sun handbook for the 9900 array: 1,024 commands a port", in 1.0..=1e6;
-        /// rate of the cable
+        /// transfer rate of the cable
         rate_mb_s: f64 = 400.0, from "fibre channel of 4 Gbit/s";
         /// time of a command on the cable
         command_us: f64 = 5.0, from "assumed: a few frames";
     }
 }
 
-/// Limit of the requests under way; the others wait in order.
+/// Limit on the number of requests under way; the others wait in order of arrival.
 struct Gate {
     limit: u64,
     inside: u64,
@@ -49,7 +49,7 @@ impl Gate {
         self.queue.push_back((token, now_ns));
     }
 
-    /// Admits the next request; returns it and its arrival time.
+    /// Admits the next waiting request if the limit allows it; returns its token and its arrival time [ns].
     fn admit(&mut self, now_ns: u64) -> Option<(u64, u64)> {
         if self.inside >= self.limit {
             return None;
@@ -141,7 +141,8 @@ impl HbaChannel {
 }
 
 impl Machine for HbaChannel {
-    /// Handles the end of a transfer: continues to the device, or back to the host.
+    /// Handles the end of a transfer: passes the request on to the device or, if the device has served it, back to the
+    /// host.
     fn event(&self, token: u64) {
         let mut state = self.state.borrow_mut();
         let Some(passing) = state.passing.get_mut(token) else { return };

@@ -1,8 +1,9 @@
 //! Part of a card's mapping that its controller has in memory: pages of entries, of which the least recently
 //! used is evicted.
 //!
-//! A drive without memory for its whole mapping keeps it in flash and reads a page of it when it needs an entry that it
-//! does not have. Changed pages of the mapping that leave the memory are written back; that is not modelled.
+//! A drive without memory for its entire mapping keeps the mapping in flash, and reads a page of it when it needs an
+//! entry that is not in memory. A real drive also writes changed pages of the mapping back to flash; that is not
+//! modelled.
 
 const NONE: u32 = u32::MAX;
 /// Size of an entry [bytes].
@@ -13,8 +14,9 @@ pub(super) struct MappingCache {
     entries: u64,
     room: u32,
     used: u32,
-    /// Neighbours of each page, towards the head and the tail; a page that points at itself is not in memory.
+    /// Neighbour of each page towards the head; a page that points at itself is not in memory.
     before: Vec<u32>,
+    /// Neighbour of each page towards the tail; a page that points at itself is not in memory.
     after: Vec<u32>,
     head: u32,
     tail: u32,
@@ -33,7 +35,7 @@ impl MappingCache {
         Some(Self { entries, room, used: 0, before: alone.clone(), after: alone, head: NONE, tail: NONE })
     }
 
-    /// Uses the entry of a page; returns true if it had to be read.
+    /// Uses the mapping entry of a page; returns true if it was not in memory and must be read.
     pub fn misses(&mut self, page: u64) -> bool {
         let own = (page / self.entries) as u32;
         if own == self.head {

@@ -3,11 +3,11 @@
 //! ```text
 //!   a host's request
 //!        |
-//!   lun        at most so many requests outstanding, the rest wait at the host
+//!   lun        limits the requests outstanding; the rest wait at the host
 //!        |
 //!   channel    shared by LUNs: commands and bytes take their time on the cable
 //!        |
-//!   cache      controller memory: writes are acknowledged here until it fills; devices may share a controller
+//!   cache      controller memory: writes are acknowledged in it until it is full; devices may share a controller
 //!        |
 //!   stripe     pieces go to different members; the last to arrive completes the request
 //!   mirror     every member writes; the slowest decides
@@ -23,7 +23,7 @@
 //! a process uses [`start`] and awaits the result. A submitted I/O runs to its end even if nobody waits for it any
 //! longer, as on real devices.
 //!
-//! A completion is reported within the event that made it. Devices borrow nothing while they report.
+//! A completion is reported within the event that caused it. Devices borrow nothing while they report.
 //!
 //! Each device has a parameter structure to be read from TOML, and a table of [`Parameter`]s with unit, meaning and
 //! source of the default of each.
@@ -77,7 +77,7 @@ pub enum Kind {
 pub struct Request {
     /// Read or write.
     pub kind: Kind,
-    /// Where it begins [bytes]; offsets beyond the capacity wrap around.
+    /// Offset at which the request begins [bytes]; offsets beyond the capacity wrap around.
     pub offset_bytes: u64,
     /// Length [bytes], > 0.
     pub bytes: u64,
@@ -94,7 +94,7 @@ impl Request {
         Self { kind: Kind::Write, offset_bytes, bytes }
     }
 
-    /// Returns the first and the last unit of `unit_bytes` that it touches.
+    /// Returns the numbers of the first and the last unit of `unit_bytes` that the request touches.
     pub fn units(&self, unit_bytes: u64) -> (u64, u64) {
         let last = self.offset_bytes + self.bytes.max(1) - 1;
         (self.offset_bytes / unit_bytes, last / unit_bytes)
@@ -135,18 +135,18 @@ pub trait Device {
     fn capacity_bytes(&self) -> u64;
     /// Submits a request; `done` is notified when it is complete, never before this returns.
     fn submit(&self, request: Request, done: Done);
-    /// Discards a range of bytes. Returns `done` if the device ignores discards; otherwise it is notified later, and the
-    /// range is free then. Stripes and mirrors pass discards on; caches, LUNs, RAID-5 and races do not.
+    /// Discards a range of bytes. Returns `done` if the device ignores discards; otherwise `done` is notified later,
+    /// when the range is free. Stripes and mirrors pass discards on; caches, LUNs, RAID-5 and races do not.
     fn discard(&self, _offset_bytes: u64, _bytes: u64, done: Done) -> Option<Done> {
         Some(done)
     }
-    /// Returns the wear of flash, here and below.
+    /// Returns the wear of this device, if it is flash, and of the devices below.
     fn wear(&self) -> Vec<Wear> {
         Vec::new()
     }
-    /// Returns the statistics of its queues, and those of the devices below.
+    /// Returns the statistics of the queues of this device and of the devices below.
     fn reports(&self) -> Vec<StationReport>;
-    /// Resets statistics, here and below, at the end of a warm-up.
+    /// Resets the statistics of this device and of the devices below at the end of a warm-up.
     fn reset(&self);
 }
 
@@ -163,10 +163,10 @@ impl Observer for Flag {
     }
 }
 
-/// Future of a request under way, which yields the time of its completion.
+/// Future of a request under way, which yields the time of its completion [ns].
 pub struct Io(Rc<Flag>);
 
-/// Submits a request.
+/// Submits a request; returns a future that is ready when the request is complete.
 pub fn start(sim: &Sim, device: &dyn Device, request: Request) -> Io {
     let process = Cell::new(sim.running());
     let flag = Rc::new(Flag { sim: sim.clone(), done_ns: Cell::default(), process });
@@ -174,7 +174,8 @@ pub fn start(sim: &Sim, device: &dyn Device, request: Request) -> Io {
     Io(flag)
 }
 
-/// Submits a discard, which is complete at once if the device ignores discards.
+/// Submits a discard; returns a future that is ready when the discard is complete, which is at once if the device
+/// ignores discards.
 pub fn start_discard(sim: &Sim, device: &dyn Device, offset_bytes: u64, bytes: u64) -> Io {
     let process = Cell::new(sim.running());
     let flag = Rc::new(Flag { sim: sim.clone(), done_ns: Cell::default(), process });

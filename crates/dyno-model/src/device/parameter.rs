@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The bounds are those that the model was tested with: every value within them runs, or is refused with a reason
-//! (`tests/run_swarm.rs`). They are not what is reasonable for a device.
+//! (`tests/run_swarm.rs`). They do not say which values are reasonable for a device.
 
 use std::ops::RangeInclusive;
 
@@ -35,9 +35,9 @@ pub struct Parameter {
     own: Option<(f64, f64)>,
 }
 
-/// Declares a structure of parameters: for each its meaning (the doc comment), type, default, source and, if it differs
-/// from that of its unit, range; without defaults all values are required. Makes the structure, its reader and writer,
-/// its defaults and its `TABLE`.
+/// Declares a structure of parameters. Each has a meaning (the doc comment), a type, a default, a source and, if it
+/// differs from that of its unit, a range. Without defaults all values are required. The macro makes the structure, its
+/// reader and writer, its defaults and its `TABLE`.
 macro_rules! parameters {
     (
         $(#[doc = $about:literal])+
@@ -134,7 +134,7 @@ impl Outside {
     }
 }
 
-/// Returns a number as it would be written; one with many digits has an exponent.
+/// Returns a number as a user would write it; a number with many digits has an exponent.
 pub fn shown(value: f64) -> String {
     let plain = value == 0.0 || (1e-4..1e15).contains(&value.abs()) || !value.is_finite();
     if plain { format!("{value}") } else { format!("{value:e}") }
@@ -151,7 +151,7 @@ pub fn outside<T: Serialize>(parameters: &T, table: &[Parameter]) -> Option<Outs
     })
 }
 
-/// Returns the value as a number, whole or not.
+/// Returns the value as a number, whether it is written as a whole number or not.
 pub fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
@@ -177,7 +177,7 @@ const UNITS: [(&str, &str, (f64, f64)); 14] = [
     ("percent", "%", (0.0, 100.0)),
 ];
 
-/// Returns unit and bounds by the end of a key; a plain number is at most a million.
+/// Returns the unit and the bounds that follow from the end of a key; without a unit, a number is at most a million.
 pub fn unit_of(key: &str) -> (&'static str, (f64, f64)) {
     let is = |word: &str| key.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'));
     let found = UNITS.iter().find(|(word, ..)| is(word));

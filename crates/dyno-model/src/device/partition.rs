@@ -1,7 +1,7 @@
 //! Part of a device that acts as a separate device, so that several databases can share a device.
 //!
-//! Limits: it only translates offsets. The device decides the order of requests, and its statistics include the
-//! requests of all parts.
+//! Limits: a partition only translates offsets. The device decides the order of requests, and its statistics include
+//! the requests of all parts.
 
 use std::rc::Rc;
 

@@ -11,9 +11,9 @@
 //! computes the parity from the data and parity that the previous one wrote. A write within several pieces of a row
 //! reads and writes the parity once.
 //!
-//! Limits: part of a row is always read, changed and written; no array computes it from the other pieces if these would
-//! be fewer reads. No member fails. The data and parity that a power cut leaves are not modelled here: the crate
-//! `dyno-device` damages files as such an array would (`write_hole.rs`).
+//! Limits: to write part of a row, the array always reads the old data and parity; it never computes the parity from
+//! the other pieces, even if that needs fewer reads. No member fails. The data and parity that a power cut leaves are
+//! not modelled here: the crate `dyno-device` damages files as such an array would (`write_hole.rs`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ use crate::kernel::StationReport;
 parameters! {
     /// Parameters of a RAID-5 array.
     pub struct Raid5Parameters {
-        /// piece of a member in each row
+        /// size of the piece of each member in a row
         stripe_kb: u64 = 64, from "chosen: a usual width of controllers", in 1.0..=1e9;
     }
 }
@@ -37,7 +37,7 @@ struct RowWrite {
     row: u64,
     /// Request that it is part of.
     request: u64,
-    /// Pieces on members, the parity last.
+    /// Pieces on members as (member, offset, bytes); the parity is the last.
     pieces: Vec<(usize, u64, u64)>,
     reads: bool,
     left: usize,
@@ -88,12 +88,13 @@ impl Raid5 {
         self.data_pieces() * self.piece_bytes
     }
 
-    /// Returns the member that has the parity of a row: the last of row 0, then backwards.
+    /// Returns the member that has the parity of a row: the last member for row 0, then the one before it for each
+    /// further row.
     fn parity_member(&self, row: u64) -> usize {
         (self.data_pieces() - row % self.members.len() as u64) as usize
     }
 
-    /// Returns the pieces of a range of addresses: member, offset on it, and length.
+    /// Returns the pieces of a range of addresses: for each its member, the offset on it and its length [bytes].
     fn pieces(&self, from: u64, to: u64) -> Vec<(usize, u64, u64)> {
         let piece = |unit: u64| {
             let (begin, end) = (from.max(unit * self.piece_bytes), to.min((unit + 1) * self.piece_bytes));
@@ -118,7 +119,7 @@ impl Raid5 {
         RowWrite { row, request, left: pieces.len(), pieces, reads }
     }
 
-    /// Starts a write, or lets it wait for one of the same row.
+    /// Starts a write, or queues it if another write of the same row is under way.
     fn start_or_wait(&self, write: RowWrite) {
         let mut state = self.state.borrow_mut();
         let row = write.row;

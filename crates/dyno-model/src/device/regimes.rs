@@ -25,9 +25,9 @@ pub struct Regimes {
     pub path: Vec<u8>,
     /// Share of the values in each state.
     pub share: [f64; 2],
-    /// Mean number of requests in a stay.
+    /// Mean number of requests in a stay in each state.
     pub stay_requests: [f64; 2],
-    /// Mean duration of a stay in the requests' own time [µs].
+    /// Mean duration of a stay in each state, as the sum of the latencies in it [µs].
     pub stay_us: [f64; 2],
     /// Mean logarithm in each state.
     mean: [f64; 2],
@@ -45,8 +45,8 @@ impl Regimes {
         between / self.variance * libm::pow(memory.max(0.0), lag as f64)
     }
 
-    /// Returns the mean duration of a stay on the clock [us], from the start of its first request to that of the next
-    /// stay's; the last stay, whose end is unknown, is left out.
+    /// Returns the mean duration of a stay in each state by the clock [µs]: from the start of the first request of a
+    /// stay to the start of the first request of the next stay. The last stay, whose end is unknown, is not counted.
     pub fn stay_on_clock_us(&self, started_ns: &[i64]) -> [f64; 2] {
         let (mut stays, mut sum_us) = ([0.0; 2], [0.0; 2]);
         let mut first = 0;
@@ -115,7 +115,8 @@ pub fn find(values_us: &[f64]) -> Option<Regimes> {
     told(values_us, &logs, path)
 }
 
-/// Returns a first path: stretches of 64 values whose median is above or below the middle of the range.
+/// Returns a first estimate of the path: the state of each stretch of 64 values is 1 if its median is above the middle
+/// of the range.
 fn begin(logs: &[f64]) -> Option<Vec<u8>> {
     const STRETCH: usize = 64;
     if logs.len() < 16 * STRETCH {
@@ -144,7 +145,7 @@ fn states(logs: &[f64], path: &[u8]) -> Option<[State; 2]> {
     Some([of(0)?, of(1)?])
 }
 
-/// Returns Viterbi's path.
+/// Returns the most likely path of states (Viterbi).
 fn likeliest(logs: &[f64], states: &[State; 2]) -> Vec<u8> {
     let stay = states.map(|state| libm::log1p(-state.leave));
     let go = states.map(|state| libm::log(state.leave));

@@ -5,12 +5,12 @@
 //!               at most queue_depth      steady rates, and credits      drawn for each request
 //! ```
 //!
-//! Clouds publish rates, not mechanisms: so many I/Os and so many bytes a second, a burst where credits are left, and
-//! how large a request may be before it counts as several. A request begins once the requests before it have begun and
-//! every bucket holds its tokens; from then on it takes a drawn time. Requests overlap.
+//! Clouds publish rates, not mechanisms: the numbers of I/Os and of bytes per second, a burst rate while credits last,
+//! and the size above which a request counts as several. A request begins once the requests before it have begun and
+//! every bucket holds the tokens that it needs. Its service time is then drawn at random. Requests overlap.
 //!
-//! A bucket of rate `r` and size `b` admits at most `b + r t` tokens in any time `t`, and a sorted backlog that meets a
-//! full bucket has its n-th token at `max(0, (n - b) / r)`: the closed form of the tests.
+//! A bucket of rate `r` and size `b` admits at most `b + r t` tokens in any time `t`, and a backlog that meets a full
+//! bucket gets its n-th token at `max(0, (n - b) / r)`: the closed form that the tests use.
 //!
 //! Limits: neighbours, snapshots that are loaded lazily and failures of a volume are not modelled; small requests are
 //! never merged, although some clouds count neighbours as one.
@@ -35,17 +35,17 @@ parameters! {
         burst_iops: f64 = 3_000.0, from "no burst", in 1.0..=1e7;
         /// credits, in I/Os above the steady rate; 0: no burst
         credit_ios: f64 = 0.0, from "no burst", in 0.0..=1e12;
-        /// bytes per second
+        /// throughput that is always available
         throughput_mb_s: f64 = 125.0, from EBS;
-        /// rates apply over this time: what is unused within it may be used at once
+        /// time over which the rates apply: what is unused within it may be used at once
         window_ms: f64 = 100.0, from "assumed: clouds hold their rates over less than a second", in 0.001..=60_000.0;
-        /// a request larger than this counts as several
+        /// size above which a request counts as several
         io_kb: u64 = 256, from EBS, in 0.5..=1e6;
-        /// requests in service at once; the others wait
+        /// number of requests in service at once; the others wait
         queue_depth: u64 = 128, from "assumed: the queue of a virtual NVMe controller", in 1.0..=4_096.0;
-        /// time of a read beyond the buckets
+        /// time of a read after the buckets have admitted it
         read: Times = LATENCY, from ASSUMED;
-        /// time of a write beyond the buckets
+        /// time of a write after the buckets have admitted it
         write: Times = LATENCY, from ASSUMED;
     }
 }
@@ -100,7 +100,7 @@ struct State {
     served: Slab<Waiting>,
     /// Buckets for the steady rate with credits, the burst rate, and bytes.
     buckets: [Bucket; 3],
-    /// Time at which the head of the queue is checked again.
+    /// Time at which the head of the queue is checked again [ns].
     called_ns: u64,
     station: Station,
     times: Stream,

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Wear {
     /// Name of the device.
     pub name: String,
-    /// Erase blocks.
+    /// Number of erase blocks.
     pub blocks: u64,
     /// Erasures of all blocks.
     pub erases: u64,

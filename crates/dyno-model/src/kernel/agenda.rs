@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::calendar::{Calendar, Front};
 use super::process::ProcessId;
 
-/// An event: a process to wake, or a call of a machine. Two numbers, as the hash of a run takes them.
+/// An event: a process to wake, or a call of a machine, as the two numbers that are added to the hash of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct What {
     /// The process as [`ProcessId::bits`], or the token of the call.
@@ -40,7 +40,8 @@ pub enum Next {
 #[derive(Default)]
 pub struct Agenda {
     calendar: Calendar<What>,
-    /// Events of this instant, in order of request; they happen after those of the calendar for this instant.
+    /// Events of this instant, in the order in which they were requested; they happen after the events of the calendar
+    /// for this instant.
     ready: VecDeque<What>,
     /// True if the calendar is known to have no further event of this instant. Since new events in the calendar are
     /// always for a later instant, the calendar need not be examined again before the clock moves.
@@ -70,7 +71,8 @@ impl Agenda {
         if self.ready.is_empty() { self.calendar.first_ns() } else { Some(now_ns) }
     }
 
-    /// Removes the next event if it is not later than `limit_ns`; at this instant the calendar comes first.
+    /// Removes the next event if it is not later than `limit_ns`; events of the calendar come before other events of
+    /// the same instant.
     #[inline]
     pub fn take(&mut self, now_ns: u64, limit_ns: u64) -> Next {
         if !self.ready.is_empty() {

@@ -84,15 +84,16 @@ impl<E: Copy> Calendar<E> {
         Front::Event(time_ns, first.key as u64, first.event)
     }
 
-    /// Returns true if an event of that time is in the calendar, even a cancelled one; no event may be earlier.
+    /// Returns true if an event of that time is in the calendar, even a cancelled one; the calendar must have no
+    /// earlier event.
     #[inline]
     pub fn may_have(&self, time_ns: u64) -> bool {
         let firsts = if self.hole { self.heap.get(1..self.heap.len().min(1 + WAYS)) } else { self.heap.get(..1) };
         firsts.unwrap_or_default().iter().any(|entry| (entry.key >> 64) as u64 == time_ns)
     }
 
-    /// Cancels a pending event by its number. It leaves no trace: the clock does not stop at its time. The caller must
-    /// know that it is pending.
+    /// Cancels a pending event by its number. The event leaves no trace: the clock does not stop at its time. The
+    /// caller must know that the event is pending.
     pub fn cancel(&mut self, number: u64) {
         self.cancelled.insert(number);
     }
@@ -155,7 +156,7 @@ impl<E: Copy> Calendar<E> {
         self.heap[at] = Entry { key, event };
     }
 
-    /// Inserts an entry from the top.
+    /// Inserts an entry at the top, and moves it down to its place.
     #[inline]
     fn sift_down(&mut self, key: u128, event: E) {
         let heap = self.heap.as_mut_slice();

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use super::sim::Sim;
 use super::waitlist::{Discipline, WaitList};
 
-/// A queue of values without a limit; clones share it. A value goes to the receiver that has waited
-/// longest.
+/// Queue of any number of values; clones share it. A value goes to the receiver that has waited longest.
 pub struct Channel<T> {
     values: Rc<RefCell<VecDeque<T>>>,
     receivers: WaitList<T>,

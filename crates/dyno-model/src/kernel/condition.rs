@@ -9,7 +9,8 @@ use std::task::Poll;
 use super::sim::Sim;
 use super::waitlist::{Discipline, WaitList};
 
-/// Place to wait for a notification that something has changed. The state is the user's; check it again after the wait.
+/// Place to wait for a notification that something has changed. The condition does not know what has changed: check the
+/// state again after the wait.
 #[derive(Clone)]
 pub struct Condition(WaitList<()>);
 
@@ -24,7 +25,7 @@ impl Condition {
         self.0.wait(0).await;
     }
 
-    /// Waits for the next notification, or up to a time; returns true if there was a notification.
+    /// Waits for the next notification, at most until `time_ns`; returns true if there was a notification.
     pub async fn wait_until(&self, time_ns: u64) -> bool {
         let (mut notice, mut time) = (pin!(self.0.wait(0)), pin!(self.0.sim().hold_until(time_ns)));
         std::future::poll_fn(|context| {
@@ -61,7 +62,8 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// Returns a latch that opens after `count` calls of [`Latch::count_down`]; open from the start for 0.
+    /// Returns a latch that opens after `count` calls of [`Latch::count_down`]; if `count` is 0, it is open from the
+    /// start.
     pub fn new(sim: &Sim, name: &str, count: u64) -> Self {
         Self { left: Rc::new(Cell::new(count)), condition: Condition::new(sim, name) }
     }

@@ -5,14 +5,14 @@ use std::fmt;
 /// A day [ns].
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// End of virtual time [ns]: a run that has not ended by then is refused. Up to here, sums of times over 4,096 servers
+/// End of virtual time [ns]: a run that has not ended by then fails. Up to this time, sums of times over 4,096 servers
 /// fit into 64 bits.
 pub const HORIZON_NS: u64 = 30 * DAY_NS;
 
 /// A waiting process, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Name of the process as given when it was spawned, and its number among all of them.
+    /// Name of the process, and its number among all processes of the run.
     pub process: String,
     /// What it waits for: the name of a resource, condition or channel.
     pub waits_for: String,
@@ -33,7 +33,7 @@ pub enum SimError {
     /// No event is pending while processes wait.
     #[error("deadlock at {now_ns} ns: nothing is left to do, and {}", list(.waiting))]
     Deadlock {
-        /// Time [ns].
+        /// Virtual time of the deadlock [ns].
         now_ns: u64,
         /// Waiting processes in order of their numbers.
         waiting: Vec<Waiting>,
@@ -52,7 +52,7 @@ pub enum SimError {
     /// More events at one instant than any model needs: processes wake each other endlessly.
     #[error("virtual time stopped at {now_ns} ns: {events} events without the clock advancing")]
     Standstill {
-        /// Time [ns].
+        /// Virtual time at which the clock stopped [ns].
         now_ns: u64,
         /// Number of events.
         events: u64,

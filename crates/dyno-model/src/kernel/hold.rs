@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::sim::{Place, Sim};
 
-/// Future that completes at its time; if it is dropped earlier, its event is removed from the calendar.
+/// Future that completes at a given virtual time; if it is dropped earlier, its event is removed from the calendar.
 #[must_use = "time passes only while it is awaited"]
 pub struct Hold<'a> {
     sim: &'a Sim,
@@ -15,7 +15,7 @@ pub struct Hold<'a> {
 }
 
 impl Sim {
-    /// Waits for `ns`.
+    /// Waits for `ns` nanoseconds of virtual time.
     #[inline]
     pub fn hold(&self, ns: u64) -> Hold<'_> {
         self.hold_until(self.now_ns().saturating_add(ns))

@@ -26,8 +26,8 @@ pub async fn all<T>(futures: Vec<Boxed<'_, T>>) -> Vec<T> {
     results.into_iter().flatten().collect()
 }
 
-/// Waits for the first future; returns its position in the order given, and its result. Of several that complete at the
-/// same instant the one given first wins. The others are dropped.
+/// Waits until one of the futures is complete; returns its position in the list and its result. If several complete at
+/// the same instant, the first in the list wins. The others are dropped.
 pub async fn first<T>(mut futures: Vec<Boxed<'_, T>>) -> (usize, T) {
     std::future::poll_fn(|context| {
         for (i, future) in futures.iter_mut().enumerate() {

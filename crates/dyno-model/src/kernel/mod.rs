@@ -26,12 +26,12 @@
 //! |---|---|
 //! | [`calendar`] | events to come, by (time, number) |
 //! | [`sim`] | clock, processes, machines, the run itself, the hash of everything that happened |
-//! | [`hold`] | letting time pass |
-//! | [`waitlist`] | who waits, in order of arrival or priority: below the three that follow |
+//! | [`hold`] | passing of virtual time |
+//! | [`waitlist`] | processes that wait, in order of arrival or priority; the basis of the next three |
 //! | [`resource`] | servers with a queue, and their statistics |
-//! | [`condition`] | waiting for news; a latch that opens once |
+//! | [`condition`] | waiting for a notification; a latch that opens once |
 //! | [`channel`] | values from one process to another |
-//! | [`join`] | several things at once: all of them, or the first |
+//! | [`join`] | waiting for several futures: all of them, or the first |
 //! | [`station`] | counts and areas of a queueing station; Little's law as an identity |
 //! | [`streams`] | named random streams from one seed |
 //! | [`sample`] | samplers that give the same numbers everywhere |

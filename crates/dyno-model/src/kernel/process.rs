@@ -18,28 +18,29 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// Stands for no process.
+    /// Identifier that stands for no process.
     pub const NONE: Self = Self { place: u32::MAX, used: u32::MAX };
 
-    /// Returns it as one number, for the hash of a run.
+    /// Returns the identifier as one number, for the hash of a run.
     #[inline]
     pub fn bits(self) -> u64 {
         u64::from(self.used) << 32 | u64::from(self.place)
     }
 
-    /// Returns the process that [`ProcessId::bits`] stands for.
+    /// Returns the identifier from a number that [`ProcessId::bits`] returned.
     #[inline]
     pub fn from_bits(bits: u64) -> Self {
         Self { place: bits as u32, used: (bits >> 32) as u32 }
     }
 }
 
-/// Future that a process executes, or the empty place of one.
+/// Future that a process executes, or the empty memory of one that has ended.
 pub trait Task {
     /// Continues the future up to its next wait; returns true if it has ended, and been dropped.
     fn proceed(self: Pin<&mut Self>) -> bool;
 
-    /// Takes `work`, an `Option` of a future, into this empty place; returns false if it is of another kind.
+    /// Moves the future in `work`, an `Option` of a future, into this empty memory; returns false if it is of another
+    /// type.
     fn refill(self: Pin<&mut Self>, work: &mut dyn Any) -> bool;
 }
 
@@ -64,7 +65,7 @@ impl<F: Future<Output = ()> + 'static> Task for Option<F> {
 
 /// Future of a process to be started, in an `Option`.
 pub trait Fresh: Any {
-    /// Moves it into memory of its own.
+    /// Moves the future into memory allocated for it.
     fn boxed(&mut self) -> Work;
 }
 
@@ -84,8 +85,9 @@ struct Slot {
     live: bool,
     name: Cow<'static, str>,
     number: u64,
-    /// Place where the process stopped when it was last polled, then the time at which it stopped [ns].
+    /// Place where the process stopped when it was last polled.
     waits_for: u32,
+    /// Time at which it stopped there [ns].
     since_ns: u64,
 }
 

@@ -51,7 +51,7 @@ impl Resource {
         self.acquire_at(0)
     }
 
-    /// Waits for a server by priority (smallest first), if the discipline uses it.
+    /// Waits for a server with this priority (smallest first), if the discipline uses priorities.
     #[inline]
     pub fn acquire_at(&self, priority: u32) -> Acquire<'_> {
         let inner = &self.0;
@@ -110,8 +110,8 @@ enum Stage {
     Served,
 }
 
-/// Future of a process that arrives and waits for a server. One future by itself, not several `async fn` inside each
-/// other: a process that waits is polled twice in each of its waits.
+/// Future of a process that arrives and waits for a server. It is a single future, not several nested `async fn`,
+/// because a process that waits is polled twice in each wait.
 #[must_use = "nobody arrives until it is awaited"]
 pub struct Acquire<'a> {
     inner: &'a Rc<Inner>,
@@ -147,7 +147,7 @@ impl Future for Acquire<'_> {
     }
 }
 
-/// A wait may be abandoned, which the statistics must know.
+/// Records in the statistics that a process was dropped while it waited.
 impl Drop for Acquire<'_> {
     #[inline]
     fn drop(&mut self) {

@@ -1,8 +1,8 @@
 //! Samplers that return the same numbers on every machine and in every version.
 //!
 //! Each converts one 64-bit number by inversion of its distribution function: one draw per sample, and a larger number
-//! gives a larger sample, which common random numbers require. Logarithm and exponential are those of `libm`, in
-//! whole-number and IEEE basic operations, not the platform's.
+//! gives a larger sample, which common random numbers require. Logarithm and exponential are those of `libm`, which
+//! uses only whole-number and basic IEEE operations, not those of the platform.
 
 use dyno_stats::rng::Xoshiro256;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl Stream {
         self.rng.next_u64()
     }
 
-    /// Returns a number uniform in (0, 1), both ends excluded: a multiple of 2^-52 plus one half of it.
+    /// Returns a number uniform in (0, 1), both ends excluded: a multiple of 2^-52 plus half of 2^-52.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.rng.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)

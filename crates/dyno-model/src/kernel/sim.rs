@@ -3,9 +3,9 @@
 //! A [`Simulation`] owns a run; a [`Sim`] is a handle on it that processes and devices keep. When the simulation is
 //! dropped its processes and machines are dropped with it, so that cyclic handles do not leak.
 //!
-//! **No wakers.** A waiting process leaves its id with what it waits for; whoever ends the wait calls [`Sim::wake`]. A
-//! process may be woken unnecessarily and must check again what it waits for; every wait of this kernel does. Futures
-//! of other crates that rely on a waker do not work.
+//! **No wakers.** A waiting process stores its id in the object that it waits for; the code that ends the wait calls
+//! [`Sim::wake`]. A process may be woken unnecessarily and must check again what it waits for; every wait of this
+//! kernel does. Futures of other crates that rely on a waker do not work.
 //!
 //! **Hash of a run.** Each event is added to a running hash with its time: two runs with the same hash did the same
 //! things in the same order. [`Sim::note`] adds further values of a model.
@@ -105,7 +105,7 @@ impl Simulation {
         })))
     }
 
-    /// Returns the handle.
+    /// Returns the handle on the run.
     pub fn sim(&self) -> &Sim {
         &self.0
     }
@@ -145,8 +145,8 @@ impl Simulation {
         Ok(true)
     }
 
-    /// Runs everything due up to and including `limit_ns`, then sets the clock there. It is a deadlock if no event is
-    /// pending while ordinary processes wait.
+    /// Runs all events up to and including `limit_ns`, then sets the clock to `limit_ns`. It is a deadlock if no event
+    /// is pending while ordinary processes wait.
     ///
     /// # Errors
     /// A deadlock, a standstill, or a clock beyond the end of virtual time.
@@ -172,7 +172,8 @@ impl Simulation {
         self.0.0.agenda.borrow_mut().next_ns(self.now_ns())
     }
 
-    /// Does at least one step, and more until event number `until` while `ordinary` or more ordinary processes live.
+    /// Executes one event, and further events up to number `until` as long as at least `ordinary` ordinary processes
+    /// live; stops before an event that is later than `limit_ns`.
     fn steps(&self, limit_ns: u64, until: u64, ordinary: usize) -> Step {
         loop {
             let step = self.step(limit_ns);
@@ -298,7 +299,7 @@ impl Sim {
         self.wake(id);
     }
 
-    /// Adds a machine.
+    /// Adds a machine; returns its identifier.
     pub fn add_machine(&self, machine: Rc<dyn Machine>) -> MachineId {
         let mut machines = self.0.machines.borrow_mut();
         machines.push(machine);
@@ -344,7 +345,7 @@ impl Sim {
         Place(places.len() as u32 - 1)
     }
 
-    /// Records that the process that runs now is about to wait there.
+    /// Records that the process that runs now is about to wait at `place`.
     #[inline]
     pub fn stops_at(&self, place: Place) {
         self.0.stops_at.set(place.0);

@@ -4,11 +4,11 @@
 //! service over time. All values are whole numbers, so that two identities hold exactly, at any instant of any run, and
 //! are checked in every test:
 //!
-//! - Little's law on the sample path: the area under the number present is the sum of the times that
-//!   those present have spent here so far plus those that the departed spent;
+//! - Little's law on the sample path: the area under the number present is the sum of the times that the customers
+//!   present have spent here so far and the times that the departed customers spent here;
 //! - arrivals = departures + present.
 //!
-//! The area is updated when the number changes, the times at each departure: two ways that agree only if no change was
+//! The area is updated when the number changes, the times at each departure. The two agree only if no change was
 //! missed.
 
 /// Counts and areas so far.
@@ -23,7 +23,7 @@ pub struct Station {
     departures: u64,
     present_area: u128,
     service_area: u128,
-    /// Sum of the arrival times of those present.
+    /// Sum of the arrival times of the customers present [ns].
     present_arrived_ns: u128,
     sojourn_ns_sum: u128,
     wait_ns_sum: u128,
@@ -45,25 +45,25 @@ pub struct StationReport {
     pub arrivals: u64,
     /// Number of departures.
     pub departures: u64,
-    /// Number present now.
+    /// Number of customers present now.
     pub present: u64,
-    /// Largest number present at once.
+    /// Largest number of customers present at once.
     pub present_max: u64,
-    /// Mean number present, waiting and in service: L.
+    /// Mean number of customers present, waiting or in service: L.
     pub present_mean: f64,
-    /// Mean number waiting: Lq.
+    /// Mean number of waiting customers: Lq.
     pub queue_mean: f64,
-    /// Busy share of the servers' time.
+    /// Share of time in which a server is busy, on average over the servers.
     pub utilisation: f64,
-    /// Sum of waits from arrival to start of service, of those that started [ns].
+    /// Sum of the waits from arrival to start of service, over the customers whose service has started [ns].
     pub wait_ns_sum: u64,
     /// Longest wait [ns].
     pub wait_ns_max: u64,
-    /// Mean wait of those that started [ns]; 0 if none did.
+    /// Mean wait of the customers whose service has started [ns]; 0 if there are none.
     pub wait_ns_mean: f64,
-    /// Sum of times from arrival to departure of the departed [ns].
+    /// Sum of the times from arrival to departure, over the departed customers [ns].
     pub sojourn_ns_sum: u64,
-    /// Mean time from arrival to departure of the departed [ns]; 0 if none did.
+    /// Mean time from arrival to departure of the departed customers [ns]; 0 if there are none.
     pub sojourn_ns_mean: f64,
     /// True if Little's law holds as an identity.
     pub little: bool,
@@ -119,13 +119,14 @@ impl Station {
         self.depart(now_ns, arrived_ns);
     }
 
-    /// Returns the number present now.
+    /// Returns the number of customers present now.
     #[inline]
     pub fn present(&self) -> u64 {
         self.present
     }
 
-    /// Resets everything except who is present, at the end of a warm-up. Times of those present count from now on.
+    /// Resets everything except the customers present, at the end of a warm-up. The times of these customers count from
+    /// now on.
     pub fn reset(&mut self, now_ns: u64) {
         let now = u128::from(now_ns);
         *self = Self {
@@ -140,7 +141,8 @@ impl Station {
         };
     }
 
-    /// Returns the arrival time of a customer that may have arrived before the last [`Station::reset`] [ns].
+    /// Returns the time from which a customer's time counts [ns]: its arrival, or the last [`Station::reset`] if that
+    /// is later.
     #[inline]
     pub fn arrived_ns(&self, arrived_ns: u64) -> u64 {
         arrived_ns.max(self.since_ns)

@@ -44,7 +44,7 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Checks the test vectors of the authors of the hash.
+    /// Checks the hash against the test vectors of its authors.
     #[test]
     fn the_hash_is_fnv1a() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);

@@ -31,13 +31,13 @@ pub enum TableError {
     /// A probability is out of order or range.
     #[error("the probabilities of a table must rise from 0 to 1 (point {0})")]
     Probability(usize),
-    /// A value is not positive or falls.
+    /// A value is not positive, or is lower than the one before.
     #[error("the values of a table must be positive and must not fall (point {0})")]
     Value(usize),
 }
 
 impl Table {
-    /// Makes a table from (probability, value).
+    /// Makes a table from points of (probability, value).
     ///
     /// # Errors
     /// The table is too short, out of order, or has values that are not positive.
@@ -92,14 +92,14 @@ impl Table {
         self.points.windows(2).filter_map(|pair| pair.first_chunk::<2>()).map(step).sum()
     }
 
-    /// Returns the points.
+    /// Returns the points of (probability, value).
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
 }
 
-/// Returns the probabilities: four in the first hundredth, 0.01 to 0.89 by 0.02 (45), 31 from 0.9 to 1 - 1e-4 at equal
-/// ratios of the remainder, and 1.
+/// Returns the probabilities: four in the first hundredth; 0.01 to 0.89 in steps of 0.02 (45); 31 from 0.9 to 1 - 1e-4,
+/// at equal ratios of the probability that remains up to 1; and 1.
 fn probabilities() -> Vec<f64> {
     let start = [0.0, 0.0005, 0.002, 0.005].into_iter();
     let body = start.chain((0..45).map(|i| 0.01 + f64::from(i) / 50.0));

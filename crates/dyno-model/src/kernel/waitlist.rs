@@ -21,7 +21,8 @@ pub enum Discipline {
     /// In order of arrival.
     #[default]
     Fifo,
-    /// By priority, smallest number first; in order of arrival where equal. Nobody is interrupted.
+    /// By priority, smallest number first; in order of arrival where equal. A process that is served is never
+    /// interrupted.
     Priority,
 }
 
@@ -68,7 +69,7 @@ impl<T> WaitList<T> {
         Self(Rc::new(Inner { sim, place, state, give_back: RefCell::default() }))
     }
 
-    /// Returns the run.
+    /// Returns the handle on the run.
     #[inline]
     pub fn sim(&self) -> &Sim {
         &self.0.sim
@@ -86,10 +87,10 @@ impl<T> WaitList<T> {
         Wait { list: self, priority, ticket: None }
     }
 
-    /// Hands a value to the first in the queue; returns it if no process waits.
+    /// Hands a value to the first process in the queue.
     ///
     /// # Errors
-    /// No process waits: the value itself.
+    /// The value itself, if no process waits.
     #[inline]
     pub fn hand(&self, value: T) -> Result<(), T> {
         let mut state = self.0.state.borrow_mut();

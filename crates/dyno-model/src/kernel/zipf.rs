@@ -8,7 +8,7 @@ use super::sample::Stream;
 /// Popularity of `n` items.
 #[derive(Clone, Debug)]
 pub struct Zipf {
-    /// Probability of the items up to and including this one.
+    /// Cumulative probability of the items up to and including this one.
     up_to: Vec<f64>,
     /// First item whose cumulative probability is above i / n.
     guide: Vec<u32>,

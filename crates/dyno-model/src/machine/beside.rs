@@ -48,8 +48,8 @@ const SESSIONS: Parameter =
 /// Name of the database on the cells.
 pub const DATABASE: &str = "ORCL";
 
-/// Names that no other database may have: the studied database's, and those that cells give to databases without a
-/// directive.
+/// Names that a database beside `ORCL` must not have: that of the studied database, and those that cells use for all
+/// other databases.
 const TAKEN: [&str; 3] = [DATABASE, "other", "_OTHER_DATABASE_"];
 
 impl Beside {
@@ -61,7 +61,7 @@ impl Beside {
         format!("databases.{}.workload", self.name)
     }
 
-    /// Returns all rows: its server, then its load.
+    /// Returns all rows of the database: those of its server, then those of its load.
     pub fn rows(&self, has_cells: bool) -> Vec<Row> {
         let mut all = instance_rows(&self.prefix(), has_cells);
         let prefix = self.load_prefix();

@@ -28,7 +28,7 @@ use crate::workload::{Progress, Stop};
 pub struct Built {
     /// Instance, whose storage holds all devices in use.
     pub instance: Instance,
-    /// Databases beside it, without sessions yet.
+    /// Databases beside `ORCL`, whose sessions have not started yet.
     pub beside: Vec<Neighbour>,
     /// Storage cells, if there are any.
     pub rack: Option<Rc<Rack>>,
@@ -46,7 +46,7 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts its sessions, which never end.
+    /// Starts the sessions of the database, which never end; returns their progress.
     ///
     /// # Errors
     /// A parameter has an impossible value.
@@ -56,7 +56,7 @@ impl Neighbour {
     }
 }
 
-/// Name of a device, and a check that its books balance.
+/// Name of a device, and a check that its invariants hold.
 type Check = (String, Box<dyn Fn() -> bool>);
 
 impl Built {
@@ -180,7 +180,8 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Returns the storage of a database: all that the machine names, or an equal part if there are other databases.
+    /// Returns the storage of a database: the devices that the machine names, or an equal part of them if there are
+    /// several databases.
     fn storage(&mut self, database: &str, number: u64) -> Result<Storage, MachineError> {
         let parts = 1 + self.machine.beside.len() as u64;
         let own = |device: Rc<dyn Device>| -> Rc<dyn Device> {
@@ -231,7 +232,7 @@ impl<'a> Builder<'a> {
         rack.group(name, &tag).map(Some).map_err(|error| self.machine.cell_error(&error))
     }
 
-    /// Returns the place of data or sorts: several devices are concatenated.
+    /// Returns the device of the data or temporary files; several devices are concatenated into one.
     fn place(&mut self, key: &str, of: Use) -> Result<Rc<dyn Device>, MachineError> {
         let all = self.all(&format!("storage.{key}"), of)?;
         match &all[..] {

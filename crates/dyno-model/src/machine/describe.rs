@@ -10,7 +10,7 @@ use super::schema::{self, Form};
 /// Description of a machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
-    /// Title.
+    /// Title of the machine.
     pub title: String,
     /// Databases beside `ORCL`.
     pub databases: Vec<DatabaseLine>,
@@ -49,26 +49,26 @@ pub struct PartLine {
 pub struct ParameterLine {
     /// Dotted path.
     pub path: String,
-    /// Present value as TOML; `None` if it is required and missing.
+    /// Current value as TOML; `None` if it is required and missing.
     pub value: Option<Value>,
     /// Default value.
     pub default: Option<Value>,
     /// Unit; empty for counts and words.
     pub unit: String,
-    /// Bounds; `None` if it is not a number.
+    /// Bounds; `None` if the parameter is not a number.
     pub range: Option<(f64, f64)>,
     /// Meaning.
     pub meaning: String,
     /// Source of the value.
     pub source: String,
-    /// Interval in which the value is known to lie, if the machine says so.
+    /// Interval in which the value is known to lie, if the machine states one.
     pub interval: Option<(f64, f64)>,
-    /// True if the machine or a setting sets it.
+    /// True if the machine or a setting sets the value.
     pub given: bool,
 }
 
 impl Machine {
-    /// Returns parts and parameters.
+    /// Returns the description of the machine.
     pub fn describe(&self) -> Description {
         let cells = self.cell_lines();
         let parts = cells.into_iter().chain(self.parts.iter().map(|part| self.part_line(part)));

@@ -27,7 +27,7 @@ impl MachineError {
     }
 }
 
-/// Returns the one of `names` that is most similar to `name`, if any is similar.
+/// Returns the name in `names` that is most similar to `name`; `None` if no name is similar.
 pub(super) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let far = |other: &'a str| {
         let is_part = name.len() > 2 && other.contains(name);

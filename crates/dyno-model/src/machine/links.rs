@@ -1,4 +1,4 @@
-//! Links between parts: names are resolved, counted and checked.
+//! Links between parts: resolves the names, counts the devices and checks the links.
 
 use super::error::choices;
 use super::kind::PartKind;
@@ -114,7 +114,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Checks that no part stands over itself.
+    /// Checks that no part is over itself, directly or through other parts.
     fn check_cycle<'a>(&'a self, part: &'a Part, above: &mut Vec<&'a str>) -> Result<(), MachineError> {
         above.push(&part.name);
         for name in self.names(&part.path("over")) {

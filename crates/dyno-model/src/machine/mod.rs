@@ -19,17 +19,17 @@
 //! data = "controller"
 //! ```
 //!
-//! Every parameter has a dotted path (`devices.platter.rotation_rpm`), a default and a source. A setting changes one of
-//! them, by its path, or by the end of its path if that is unambiguous. An impossible value is refused before anything
-//! runs; the error has its line, its key and the allowed values.
+//! Every parameter has a dotted path (`devices.platter.rotation_rpm`), a default and a source. A setting changes one
+//! parameter, which is named by its path, or by the end of its path if that is unambiguous. An impossible value is
+//! refused before anything runs; the error has its line, its key and the allowed values.
 //!
-//! **Stacks.** `over` names the devices below. Each cache or LUN is over one device: over a device of `count = 8` there
-//! are 8. There is one stripe or mirror over all devices below, or with `count = 4` four of them over a quarter of the
-//! devices each, neighbours together. `NAME.0` is the first of several.
+//! **Stacks.** `over` names the devices below. Each cache or LUN is over one device: over a part with `count = 8` there
+//! are 8 caches or LUNs. One stripe or mirror is over all devices below; with `count = 4` there are four, each over a
+//! quarter of the devices, in order. `NAME.0` is the first of several.
 //!
 //! Other databases on the same storage: `beside.rs`; a `PostgreSQL`: `postgres.rs`.
 //!
-//! Limits: numbers only, no expressions; one instance is studied, others are load.
+//! Limits: values are plain numbers, not expressions. Only one instance is studied; the others are load.
 
 mod beside;
 mod build;
@@ -117,7 +117,7 @@ impl Machine {
         &self.title
     }
 
-    /// Sets a parameter: a dotted path or an unambiguous end of one, and a value as text.
+    /// Sets a parameter, named by its dotted path or an unambiguous end of it, to a value given as text.
     ///
     /// # Errors
     /// The name is unknown or ambiguous, or the result is not a valid machine.
@@ -149,8 +149,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the path of a setting's name. If several instances have a parameter of that name, the end of a path
-    /// means that of `[database]`.
+    /// Returns the dotted path of the parameter that a setting's name means. If several instances have a parameter of
+    /// that name, the parameter of `[database]` is meant.
     ///
     /// # Errors
     /// The name is unknown or ambiguous.
@@ -214,7 +214,7 @@ impl Machine {
         MachineError::at(place, format!("there is no `{path}`"), step)
     }
 
-    /// Checks that all tables are sections.
+    /// Checks that all tables in the text are known sections.
     fn check_tables(&self, tables: &BTreeMap<String, usize>) -> Result<(), MachineError> {
         for (path, line) in tables {
             let inside = format!("{path}.");
@@ -235,7 +235,7 @@ impl Machine {
         size::check(self)
     }
 
-    /// Returns the present value of a parameter.
+    /// Returns the current value of a parameter.
     fn value(&self, path: &str) -> Option<&Value> {
         let given = self.given.get(path).map(|given| &given.value);
         given.or_else(|| self.rows.iter().find(|row| row.path == path)?.default.as_ref())
@@ -255,8 +255,8 @@ impl Machine {
         self.given.get(path).map_or_else(|| path.to_owned(), |given| given.place(path))
     }
 
-    /// Returns a section as its parameter structure: the given values over the structure's own defaults. Rows of the
-    /// machine itself are left out.
+    /// Returns a section as its parameter structure: the given values, and defaults for all others. Parameters of the
+    /// machine itself, such as `over` and `count`, are not included.
     fn section<T: DeserializeOwned>(&self, prefix: &str) -> Result<T, MachineError> {
         let start = format!("{prefix}.");
         let mut table = Table::new();

@@ -1,6 +1,7 @@
 //! `PostgreSQL` in a machine: `[postgres]`, with its own scheduler.
 //!
-//! Its log is where `storage.redo` says, its data files where `storage.data` does. A machine without the section has no `PostgreSQL`.
+//! Its log is on the device in `storage.redo`, its data files are on the device in `storage.data`. A machine without
+//! the section has no `PostgreSQL`.
 
 use toml::{Table, Value};
 
@@ -10,7 +11,7 @@ use crate::device::number;
 use crate::kernel::Sim;
 use crate::postgres::{CoresParameters, Devices, PostgresParameters};
 
-/// Section of the machine.
+/// Name of the section in a machine.
 pub const SECTION: &str = "postgres";
 
 /// Returns the rows of `[postgres]`.
@@ -35,9 +36,9 @@ impl Machine {
         Ok(found)
     }
 
-    /// Builds the devices of log, data and temporary files. `postgres.data_factor` multiplies the times of an empirical
-    /// device of data (only its reads if it also has the log), `postgres.device_factor` all other times of empirical
-    /// devices.
+    /// Builds the devices of log, data and temporary files. The times of an empirical device with data files (only its
+    /// reads if it also has the log) are multiplied by `postgres.data_factor`, all other times of empirical devices by
+    /// `postgres.device_factor`.
     ///
     /// # Errors
     /// The machine is invalid: the error names the place and what is allowed.

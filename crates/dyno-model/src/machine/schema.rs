@@ -18,7 +18,7 @@ pub enum Form {
     Word,
     /// One name or a list of names.
     Names,
-    /// Any structure: the section's own reader checks it.
+    /// Any structure; the reader of the section checks it.
     Structure,
 }
 
@@ -26,7 +26,7 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub path: String,
-    /// Default; `None` if it is required or follows from others.
+    /// Default; `None` if the parameter is required or if its default follows from others.
     pub default: Option<Value>,
     pub form: Form,
     pub meaning: &'static str,
@@ -43,8 +43,8 @@ impl Row {
     }
 }
 
-/// Returns the rows of a parameter structure. A key without a default may hold any structure; a key with a table of its
-/// own is left to that table.
+/// Returns the rows of a parameter structure. A key without a default may hold any structure. The keys in `tables` are
+/// not included, because each has its own table of parameters.
 pub fn rows<T: Serialize>(prefix: &str, defaults: &T, table: &[Parameter], tables: &[&str]) -> Vec<Row> {
     let defaults = Value::try_from(defaults).ok();
     let of = |parameter: &Parameter| {
@@ -66,7 +66,7 @@ fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(value, |value, key| value.as_table()?.get(key))
 }
 
-/// Returns a row of the machine itself.
+/// Returns the row of a parameter in the section `prefix`.
 pub fn row(prefix: &str, own: &Parameter, default: Option<Value>, form: Form) -> Row {
     let path = format!("{prefix}.{}", own.key);
     Row { path, default, form, meaning: own.meaning, source: own.source, unit: own.unit(), range: own.range() }
@@ -91,7 +91,7 @@ pub const STORAGE: [Parameter; 3] = [
 parameters! {
     /// Parameters of a stripe.
     pub struct StripeParameters {
-        /// piece that goes to one member
+        /// size of the piece that goes to one member
         stripe_kb: u64 = 64, from "chosen: a usual width of the time", in 1.0..=1e9;
     }
 }
@@ -99,7 +99,7 @@ parameters! {
 parameters! {
     /// Parameters of a LUN.
     pub struct LunParameters {
-        /// requests of a LUN that the host sends at once
+        /// number of requests of a LUN that the host sends at once
         sd_max_throttle: u64 = 256, from "Solaris: sd_max_throttle, 256 by default", in 1.0..=1e6;
     }
 }
@@ -198,7 +198,7 @@ pub fn names(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// Returns a value as it would be written.
+/// Returns a value as a user would write it.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(word) => format!("\"{word}\""),

@@ -39,7 +39,7 @@ impl Part {
         format!("devices.{}", self.name)
     }
 
-    /// Returns a description for a sentence.
+    /// Returns the kind of the part with an article, for use in a sentence.
     pub fn called(&self) -> String {
         if self.kind == PartKind::Empirical { "an empirical device".into() } else { format!("a {}", self.kind) }
     }

@@ -1,8 +1,8 @@
 //! Memory that the simulation of a machine needs; too large a machine is refused before any part of it is built.
 //!
 //! Numbers within their bounds do not guarantee a machine that fits into memory: 4,096 cells of 256 modules do not fit.
-//! Counted is what is kept from the start: about 16 bytes per page, 100 per buffer, 1 KB per device; at the limits
-//! below that is half a gigabyte per thread.
+//! The check counts what is in memory from the start: about 16 bytes per page, 100 bytes per buffer, 1 KB per device.
+//! At the limits below, that is half a gigabyte per thread.
 
 use super::kind::PartKind;
 use super::{Machine, MachineError};
@@ -23,7 +23,7 @@ const ZONES_MOST: u64 = 20_000_000;
 /// Largest number of sessions of all databases beside `ORCL`.
 const SESSIONS_MOST: u64 = 65_535;
 
-/// Refuses a machine that would not fit.
+/// Refuses a machine that would not fit into memory.
 ///
 /// # Errors
 /// The machine is invalid: the error names the place and what is allowed.
@@ -35,7 +35,7 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
     sum.refuse()
 }
 
-/// Sizes added up.
+/// Sums of the sizes that are limited.
 #[derive(Default)]
 struct Sum {
     pages: u64,

@@ -17,9 +17,9 @@ use crate::device::number;
 pub struct GivenValue {
     /// The value.
     pub value: Value,
-    /// Source of the value, if given.
+    /// Source of the value; `None` if the text does not state one.
     pub source: Option<String>,
-    /// Interval of the value, if given.
+    /// Interval in which the value is known to lie; `None` if the text does not state one.
     pub interval: Option<(f64, f64)>,
     /// Line of the value, from 1; 0 if it did not come from a text.
     pub line: usize,
@@ -39,7 +39,7 @@ pub struct Tree {
     pub tables: BTreeMap<String, usize>,
 }
 
-/// Reads a text.
+/// Reads the text of a machine.
 ///
 /// # Errors
 /// The text is not valid TOML, or names a key twice.
@@ -140,7 +140,7 @@ fn plain(place: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, MachineErro
 }
 
 impl Tree {
-    /// Joins all values below each path into one: a structure, whose keys are not parameters of their own.
+    /// Joins all values below each path into one value: a structure, whose keys are not separate parameters.
     pub fn fold<'a>(&mut self, paths: impl Iterator<Item = &'a str>) {
         for path in paths {
             let Some(line) = self.tables.remove(path) else { continue };

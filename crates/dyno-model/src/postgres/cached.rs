@@ -1,4 +1,4 @@
-//! Misses of the buffer cache at another size, by the characteristic time of the cache.
+//! Misses of the buffer cache at another size, estimated from the characteristic time of the cache.
 //!
 //! References are independent of each other, and pages are in groups of equal popularity. A page stays in the cache for
 //! a time that depends on how often it is referenced within the *characteristic time* T, which is the same for all
@@ -7,15 +7,16 @@
 //!
 //! | policy | T | share of time in the cache of a page referenced `x` times within T |
 //! |---|---|---|
-//! | LRU | without a reference, until it is dropped | 1 - exp(-x) |
-//! | clock | between two passes of the hand | S x / (S x + 1), S the mean number of passes that it survives |
+//! | LRU | time without a reference after which a page is dropped | 1 - exp(-x) |
+//! | clock | time between two passes of the hand | S x / (S x + 1), S = mean number of passes that a page survives |
 //!
-//! `PostgreSQL`'s clock (`freelist.c`, `StrategyGetBuffer`) drops a page whose count is 0 and takes 1 from the others.
-//! A page has count 1 when it is read, and each reference adds 1 up to 5. S follows from that as a Markov chain on the
-//! count (the approach of Nicola, Dan and Dias, SIGMETRICS 1992, for generalized clocks).
+//! `PostgreSQL`'s clock (`freelist.c`, `StrategyGetBuffer`) drops a page whose count is 0 and subtracts 1 from the
+//! counts of the others. A page has count 1 when it is read, and each reference adds 1 up to 5. S follows from these
+//! rules by a Markov chain on the count (the approach of Nicola, Dan and Dias, SIGMETRICS 1992, for generalized
+//! clocks).
 //!
 //! **Limits.** Pages that statements do not name by a key (upper levels of indexes, catalogs, appended rows) take no
-//! buffers. Rings of large scans and the kernel's cache below are left out.
+//! buffers in this model. Rings of large scans and the kernel's cache are not modelled.
 
 use super::load::Script;
 use super::parameters::PostgresParameters;
@@ -78,11 +79,11 @@ impl Policy {
     }
 }
 
-/// Mean number of passes at which a page counts as always cached.
+/// Mean number of passes from which on a page counts as always cached.
 const PASSES_MOST: f64 = 1e12;
 
-/// Returns the mean number of passes of the clock's hand after which a page is dropped that is referenced `x` times
-/// between two passes.
+/// Returns the mean number of passes of the clock's hand that a page survives if it is referenced `x` times between two
+/// passes.
 fn passes(x: f64) -> f64 {
     // left[c] = 1 + the sum over k of p(k) left[min(c + k, 5) - 1]: passes that are left to a page whose count is c after
     // the last one; a page whose count is still 0 at the next one is dropped.

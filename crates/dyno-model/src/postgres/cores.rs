@@ -1,26 +1,28 @@
 //! Cores with a run queue each, and Linux's rules for choosing the core of a process that wakes up.
 //!
-//! **Waking up** (`select_task_rq_fair`). The process's last core is taken if it is idle, else the one before if that is
-//! idle. Another idle core is searched only while utilisation is low ([`super::utilisation`]). Otherwise the process
-//! queues where its waker runs if that one is alone there (it is about to sleep), else where fewer wait. Kernels differ in
-//! both, and processors of a virtual machine that halt are not taken for idle ones: so the shares of wake-ups that go to
-//! the waker's core, and to an idle one, are parameters.
+//! **Waking up** (`select_task_rq_fair`). The process goes to its last core if that is idle, otherwise to the core
+//! before that one if it is idle. Another idle core is searched for only while utilisation is low
+//! ([`super::utilisation`]). If none is found, the process queues on its last core or on the core of its waker,
+//! whichever has fewer processes; the waker does not count, because it is about to sleep. Kernels differ in both rules,
+//! and a halted processor of a virtual machine does not count as idle. So the shares of wake-ups that go to the waker's
+//! core, and to an idle one, are parameters.
 //!
-//! **Order** (`pick_eevdf`). Of a core's queue the process with the least virtual time runs. One that sleeps keeps its
-//! lag, by which it is ahead of the average or behind it. Whoever runs leaves the core to one with less virtual time at
-//! the end of its slice, and before if it has had more than the average and one that wakes up has had less (`wakeup_preempt`).
+//! **Order** (`pick_eevdf`). Of the processes in a core's queue, the one with the least virtual time runs. A process
+//! that sleeps keeps its lag: how far it is ahead of the average or behind it. At the end of its slice, the running
+//! process leaves the core to one with less virtual time. It does so earlier if it has had more than the average and a
+//! process that wakes up has had less (`wakeup_preempt`).
 //!
 //! **Sleeping** (`DELAY_DEQUEUE`). A process that has had more than its share when it goes to sleep stays in the queue
 //! until its turn would come. If it is woken before that, it continues to wait there, even if another core is idle.
 //!
-//! **Balance** (`sched_balance_newidle`, `sched_balance_rq`). A core that becomes idle takes a process from another queue,
-//! but none that ran there recently, whose data are in that core's cache (`task_hot`). At intervals the longest queue
-//! gives half of what it has more to the shortest one.
+//! **Balance** (`sched_balance_newidle`, `sched_balance_rq`). A core that becomes idle takes a process from another
+//! queue, but none that ran there recently, because its data are still in that core's cache (`task_hot`). At intervals,
+//! half of the difference between the longest and the shortest queue moves to the shortest one.
 //!
 //! **Hyperthreads.** Cores 0 and 1, 2 and 3, and so on are two threads of one core: while both compute, each of them takes
 //! longer by a factor.
 //!
-//! **Limits.** Equal weights, no cost of a switch, one cache for all cores.
+//! **Limits.** All processes have equal weights, a context switch costs nothing, and all cores share one cache.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -39,7 +41,7 @@ use super::utilisation::Utilisation;
 parameters! {
     /// Parameters of the scheduler.
     pub struct CoresParameters {
-        /// minimum time that a process runs without preemption
+        /// time after which a running process yields its core to one with less virtual time
         slice_ms: f64 = 1.4, from "Linux fair.c: sched_base_slice, 0.7 ms x (1 + log2 of 2 CPUs)", in 0.001..=3.6e6;
         /// time after its last run during which a process is not moved to another core
         hot_ms: f64 = 0.5, from "Linux fair.c: sched_migration_cost", in 0.0..=3.6e6;
@@ -49,22 +51,23 @@ parameters! {
         delay_dequeue: bool = true, from "Linux features.h: DELAY_DEQUEUE, since 6.12";
         /// true if fewer cores are searched for an idle one when utilisation is high
         search_by_utilisation: bool = true, from "Linux features.h: SIS_UTIL, since 6.0";
-        /// time after which a processor has been idle for long
+        /// time without work after which a core counts as idle for long
         halt_us: f64 = 500.0, from "Intel Xeon, virtual, traced: none is searched after 0.5 ms", in 0.0..=1e9;
-        /// share of wake-ups that go to the waker's core rather than to the last one if that is busy
+        /// share of wake-ups that go to the waker's core rather than to the busy last core
         pulls: f64 = 1.0, from "Linux fair.c: wake_affine", in 0.0..=1.0;
         /// share of wake-ups that search for an idle core if the last one is busy
         searches: f64 = 1.0, from "Linux fair.c: select_idle_sibling", in 0.0..=1.0;
-        /// the same share if the idle core has been idle for long
+        /// share of wake-ups that go to an idle core if it has been idle for long and the last core is busy
         searches_late: f64 = 1.0, from "Linux fair.c: select_idle_sibling", in 0.0..=1.0;
         /// interval at which an idle processor takes a process from another queue
         idle_balance_ms: f64 = 4.0, from "Linux: a tick of CONFIG_HZ 250", in 0.001..=3.6e6;
-        /// factor of CPU times while the other hyperthread of the same core computes
+        /// factor by which CPU times are longer while the other hyperthread of the same core computes
         sibling_factor: f64 = 1.0, from "none: every core computes as if alone", in 1.0..=8.0;
     }
 }
 
-/// Interval of the clock, which bounds the lag of a process that sleeps [ns] (`update_entity_lag`; `CONFIG_HZ` 250).
+/// Interval of the clock tick, which bounds the lag of a process that sleeps [ns] (`update_entity_lag`; `CONFIG_HZ`
+/// 250).
 const TICK_NS: u64 = 4_000_000;
 
 /// Time that a process has computed.
@@ -102,7 +105,7 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Returns the factor of the CPU times on a core now.
+    /// Returns the factor by which CPU times on a core are longer now.
     fn factor(&self, core: usize) -> f64 {
         if self.sibling_factor > 1.0 && self.state.borrow().sibling(core).is_some() { self.sibling_factor } else { 1.0 }
     }
@@ -138,7 +141,7 @@ impl Cores {
         Self(Rc::new(Inner { sim, place, slice_ns, hot_ns, balance_ns, idle_balance_ns, sibling_factor, state }))
     }
 
-    /// Returns a new process, which last ran on any of the cores.
+    /// Returns the scheduler's state of a new process; a random core counts as its last one.
     pub fn seat(&self) -> Rc<Seat> {
         let seat = Seat::new();
         let mut state = self.0.state.borrow_mut();
@@ -270,8 +273,8 @@ impl Cores {
         Computed { cpu_ns, work_ns }
     }
 
-    /// Returns true if a running process must yield: one that woke up preempts it, or its slice has ended and another
-    /// process has less virtual time. If its slice has ended otherwise, a new one begins.
+    /// Returns true if a running process must yield: a process that woke up preempts it, or its slice has ended and
+    /// another process has less virtual time. If its slice has ended and no process has less, a new slice begins.
     pub fn must_give_way(&self, seat: &Seat) -> bool {
         if seat.preempted.take() {
             return true;
@@ -302,8 +305,8 @@ impl State {
         self.enter(seat, seat.had_ns.get().max(average_ns), now_ns);
     }
 
-    /// Lets a process that woke up preempt the running one of its core, if that has had more than the average, and nobody
-    /// less than the woken one.
+    /// Lets a process that woke up preempt the running process of its core, if the running one has had more than the
+    /// average and no waiting process has had less than the woken one.
     fn preempt(&self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         let core = &self.cores[seat.core.get()];
         let Some(running) = core.running.as_ref().filter(|running| !running.starting.get()) else { return };
@@ -360,7 +363,8 @@ impl State {
         self.station.depart(now_ns, arrived_ns);
     }
 
-    /// Removes a process from its core for good, unless it has had more than its share while others wait.
+    /// Removes a process that goes to sleep from its core; it stays in the queue if it has had more than its share
+    /// while others wait.
     fn leave(&mut self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         self.stop(inner, seat, now_ns);
         let core = seat.core.get();

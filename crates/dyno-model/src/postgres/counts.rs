@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::Stream;
 
-/// Numbers that were counted, each with its share of the executions.
+/// Distribution of the counted numbers of I/Os: each number with its share of the executions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Counts {
@@ -20,7 +20,7 @@ impl Counts {
         self.count.is_empty()
     }
 
-    /// Returns the mean number.
+    /// Returns the mean number of I/Os of an execution.
     pub fn mean(&self) -> f64 {
         let all: f64 = self.share.iter().sum();
         let sum: f64 = self.count.iter().zip(&self.share).map(|(&count, share)| count as f64 * share).sum();
@@ -42,7 +42,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns a number as it was counted.
+    /// Returns a random number from the counted distribution.
     fn counted(&self, dice: &mut Stream) -> u64 {
         let mut left = dice.unit() * self.share.iter().sum::<f64>();
         for (&count, share) in self.count.iter().zip(&self.share) {

@@ -15,12 +15,12 @@ use crate::kernel::{Sim, Stream};
 
 /// Size of a block [bytes] (`BLCKSZ`).
 const BLOCK_BYTES: u64 = 8_192;
-/// Where data files begin on a device, behind the log [bytes].
+/// Offset at which data files begin on a device, after the log [bytes].
 const DATA_FROM: u64 = 1 << 30;
 /// Room for the temporary file of a session [bytes].
 const TEMP_BYTES: u64 = 64 << 20;
 
-/// Devices of a server, of which some may be the same one.
+/// Devices of a server, some of which may be the same device.
 #[derive(Clone)]
 pub struct Devices {
     /// Device of the log.
@@ -32,12 +32,12 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Returns one device for everything.
+    /// Returns the same device for log, data and temporary files.
     pub fn one(device: &Rc<dyn Device>) -> Self {
         Self { log: Rc::clone(device), data: Rc::clone(device), temp: Rc::clone(device) }
     }
 
-    /// Returns each device once, the log's first.
+    /// Returns each device once, the device of the log first.
     pub fn each(&self) -> Vec<&Rc<dyn Device>> {
         let mut all: Vec<&Rc<dyn Device>> = Vec::new();
         for device in [&self.log, &self.data, &self.temp] {

@@ -1,7 +1,7 @@
 //! Load of a `PostgreSQL` server as numbers: sessions that repeat scripts.
 //!
 //! A script is a list of steps, each a round trip. A step names its statement, which has the costs. It also names the
-//! row to lock, and the sizes of log from which one is drawn.
+//! row to lock, and the sizes of the log that it inserts, one of which is drawn.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Load {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Weight of the script in the draw.
+    /// Weight of the script when scripts are drawn.
     pub weight: u64,
     /// Round trips of the script.
     pub steps: Vec<Step>,
@@ -38,13 +38,13 @@ pub struct Script {
 pub struct Step {
     /// Index of its statement.
     pub statement: usize,
-    /// Sizes of its log, one of which is drawn [bytes]; empty for the statement's own size.
+    /// Sizes of the log that it inserts, one of which is drawn [bytes]; empty for the statement's own size.
     #[serde(default)]
     pub wal_bytes: Vec<u64>,
-    /// Row that it locks until the end of the transaction.
+    /// Row that the step locks until the end of the transaction.
     #[serde(default)]
     pub lock: Option<Lock>,
-    /// True if it ends the transaction.
+    /// True if the step ends the transaction.
     #[serde(default)]
     pub commits: bool,
     /// Pause of the client before the round trip [us].

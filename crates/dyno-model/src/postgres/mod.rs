@@ -14,19 +14,20 @@
 //! flushes everything inserted so far; those that find it held sleep until it is released, and most of them then find
 //! their records flushed. So one flush serves all commits that arrived during the one before.
 //!
-//! **Rows.** Those that wait for a row wake up one after the other at the end of the transaction that has it; the first one
-//! that runs has it next.
+//! **Rows.** Sessions that wait for a row wake up one after the other at the end of the transaction that holds the row
+//! lock; the first one that runs gets the lock.
 //!
-//! **Processors.** Clients and servers are processes on the same cores, with a run queue each (`cores`): more sessions than
-//! cores queue. A process that is woken onto an idle core starts after a drawn time (`delay`, half of it at the server and
-//! half at the client of a round trip), and its waker spends CPU on that; onto a busy core it is switched to. A server that
-//! comes back where others ran meanwhile fetches its data again.
+//! **Processors.** Client threads and server processes share the cores, each of which has a run queue (`cores`): if
+//! there are more sessions than cores, they queue. A process that is woken onto an idle core starts after a random time
+//! (`delay`, half of it at the server and half at the client of a round trip), and its waker spends CPU time on that.
+//! On a busy core the process only waits for the core. A server process that returns to a core on which others have run
+//! in the meantime loads its data into the core's cache again.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`parameters`] | parameters of a server, and costs of its statements |
 //! | [`cached`] | misses of the buffer cache at another size |
-//! | `cores` | cores, and who gets which core |
+//! | `cores` | cores, and which process gets which core |
 //! | `relation` | pages that statements reference by a key |
 //! | [`counts`] | numbers of I/Os of a statement |
 //! | [`files`] | data files and temporary files |
@@ -38,14 +39,14 @@
 //! | `wal` | the log and its lock |
 //! | `rows` | locks of rows |
 //! | `session` | a session and its client |
-//! | [`run`] | a load on a machine, and what came of it |
+//! | [`run`] | a load on a machine, and its result |
 //!
 //! **Files.** A statement reads as many data blocks as were counted, or as many as the cache is expected to miss at
 //! another size ([`cached`]); it writes changed blocks to make room, and temporary blocks of sorts and hashes. Each is a
 //! wait for a device.
 //!
-//! **Limits.** Pages in the cache are not modelled one by one. No background writer, no checkpoints, no latches but the
-//! log's, no parallel workers.
+//! **Limits.** Pages in the cache are not modelled one by one. There is no background writer, no checkpoint, no latch
+//! except that of the log, and no parallel worker.
 
 pub mod cached;
 mod cores;

@@ -39,7 +39,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Checks its numbers of I/Os, and that it touches some of so many relations.
+    /// Checks its numbers of I/Os, and that the relations that it touches exist; there are `relations` of them.
     fn check(&self, relations: usize) -> Result<(), String> {
         if let Some(relation) = self.touches.iter().find(|&&relation| relation >= relations) {
             return Err(format!("a statement touches relation {relation} of {relations}"));
@@ -61,17 +61,19 @@ const ROW_WAIT: &str =
 parameters! {
     /// Parameters of a `PostgreSQL` server.
     pub struct PostgresParameters {
-        /// cores of the host, which servers and clients share
+        /// number of cores of the host, which servers and clients share
         cores: u64 = 2, from "chosen", in 1.0..=4_096.0;
         /// true if commits wait until their log is durable
         synchronous_commit: bool = true, from POSTGRES;
         /// time that a flushing process waits for other commits
         commit_delay_us: f64 = 0.0, from POSTGRES, in 0.0..=100_000.0;
-        /// minimum number of other open transactions for that wait
+        /// minimum number of other open transactions for which a flushing process waits
         commit_siblings: u64 = 5, from POSTGRES, in 0.0..=1_000.0;
-        /// true if a commit's write is synced; false: it waits for the write alone
+        /// true if a commit waits until its write is synced; false: only until it is written, which takes no time on
+        /// the device
         commit_syncs: bool = true, from "MariaDB: false where innodb_flush_log_at_trx_commit is 2";
-        /// true if a flush wakes all that wait for the log; false: those whose log it wrote, and the one that writes next
+        /// true if a flush wakes all processes that wait for the log; false: only those whose log it wrote, and the one
+        /// that writes next
         wakes_all: bool = true, from "PostgreSQL: LWLockAcquireOrWait; MariaDB: false, group_commit_lock";
         /// true if commits are written to a binary log too, in groups, after their own log
         binlog: bool = false, from "MariaDB: log_bin, off by default";
@@ -81,7 +83,7 @@ parameters! {
         binlog_us: f64 = 20.0, from ASSUMED;
         /// interval of the log writer, which flushes what no commit waits for
         wal_writer_delay_ms: f64 = 200.0, from POSTGRES, in 1.0..=10_000.0;
-        /// page of the log: a flush writes whole pages
+        /// size of a log page; a flush writes whole pages
         page_bytes: u64 = 8_192, from "PostgreSQL: --with-wal-blocksize, 8 KB by default", in 512.0..=1_048_576.0;
         /// CPU time of a flush besides the device: the calls that write and sync
         flush_us: f64 = 15.0, from ASSUMED;
@@ -103,45 +105,48 @@ parameters! {
         cold_us: f64 = 0.0, from "none: it is in the costs of statements";
         /// CPU time of the client per round trip
         client_us: f64 = 10.0, from ASSUMED;
-        /// threads of the client; 0: one per session up to two sessions per core, then one per core
+        /// number of threads of the client; 0: one per session up to two sessions per core, then one per core
         client_threads: u64 = 0, from "dbdyno: threads of its load generator", in 0.0..=4_096.0;
         /// spread of the CPU time of statements: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
-        /// other programs that always want a core; a fraction wants it for that share of the time
+        /// number of other programs that always want a core; a fraction is a program that wants a core for that share
+        /// of the time
         others: f64 = 0.0, from "none", in 0.0..=4_096.0;
         /// time of a round trip that is neither CPU nor a named wait: wake-ups on both sides
         delay: Times = Times::Constant { us: 30.0 }, from ASSUMED;
         /// share of round trips with the same delay as the one before, because a busy machine stays busy for a while
         delay_memory: f64 = 0.0, from "none: each is drawn again", in 0.0..=0.999;
-        /// factor of the delays
+        /// factor by which the delays are multiplied
         delay_factor: f64 = 1.0, from "none", in 0.0..=100.0;
         /// time between two transactions of a session at the client
         think: Times = Times::Constant { us: 0.0 }, from "none: a closed loop";
-        /// factor of the CPU time of all statements; its interval expresses how well that time is known
+        /// factor by which the CPU time of all statements is multiplied; its interval expresses how well that time is
+        /// known
         cpu_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
-        /// factor of the log device's times, if the device is empirical
+        /// factor by which the times of empirical devices are multiplied, unless `data_factor` applies
         device_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
         /// statements with their costs
         statements: Vec<Statement> = Vec::new(), from "calibrated from a run";
         /// scripts of the calibrated arm, one of which is drawn for each transaction
         scripts: Vec<Script> = Vec::new(), from "calibrated from a run";
-        /// sessions of the arm from which the machine was calibrated; 0: unknown
+        /// number of sessions of the arm from which the machine was calibrated; 0: unknown
         calibrated_sessions: u64 = 0, from "calibrated from a run", in 0.0..=65_535.0;
-        /// CPU time of a read of a data block, inside its wait
+        /// CPU time of a read of a data block, as part of the wait for it
         read_us: f64 = 10.0, from ASSUMED;
-        /// CPU time of a write of a changed block by a session, inside its wait
+        /// CPU time of a write of a changed block by a session, as part of the wait for it
         write_us: f64 = 10.0, from ASSUMED;
-        /// CPU time of a read or write of a temporary block, inside its wait
+        /// CPU time of a read or write of a temporary block, as part of the wait for it
         temp_us: f64 = 10.0, from ASSUMED;
-        /// share of the reads of data blocks that the kernel's cache answers: CPU time alone
+        /// share of the reads of data blocks that the kernel's cache answers; these take only CPU time
         cached_ratio: f64 = 0.0, from "none";
         /// share of the reads and writes of temporary blocks that stay in the kernel's cache
         temp_cached_ratio: f64 = 0.0, from "none";
         /// time of a read or write of a file in addition to the time of its device
         data_late: Times = Times::Constant { us: 0.0 }, from "none";
-        /// factor of the time beyond the device, and of the data device's read times if the device is empirical
+        /// factor by which `data_late` is multiplied, and the times of the data device if it is empirical (only its
+        /// reads if it also has the log)
         data_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
-        /// size of the buffer cache; 0: unknown, and statements read as often as was counted
+        /// size of the buffer cache; 0: unknown, and statements read as many blocks as were counted
         shared_buffers_mb: f64 = 0.0, from "calibrated from a run";
         /// size of the buffer cache with which reads were counted; 0: unknown
         calibrated_buffers_mb: f64 = 0.0, from "calibrated from a run";

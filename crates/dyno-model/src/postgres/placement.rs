@@ -34,7 +34,7 @@ impl State {
         waker != last && shorter && (self.pulls >= 1.0 || self.dice.chance(self.pulls))
     }
 
-    /// Returns true if a process takes this idle core.
+    /// Returns true if a process that found this idle core takes it; random, with the configured share.
     fn is_searched(&mut self, core: usize, now_ns: u64) -> bool {
         let long = now_ns - self.cores[core].idle_from_ns > self.halt_ns;
         let share = if long { self.searches_late } else { self.searches };
@@ -67,7 +67,7 @@ impl State {
         }
     }
 
-    /// Moves half of the difference between the longest and the shortest queue.
+    /// Moves processes from the longest queue to the shortest one: half of the difference between them.
     pub(super) fn balance(&mut self, now_ns: u64) {
         let present = |&core: &usize| self.cores[core].present();
         let all = || 0..self.cores.len();

@@ -84,7 +84,7 @@ pub struct Account {
     pub waits: [(u64, u64); Wait::ALL.len()],
 }
 
-/// A process; clones are the same one.
+/// A process; clones share it.
 #[derive(Clone)]
 pub struct Process {
     sim: Sim,
@@ -106,7 +106,7 @@ struct Tail {
 }
 
 impl Process {
-    /// Creates a sleeping process that adds its times to `account`; on a core where others ran since, it computes for
+    /// Creates a sleeping process that adds its times to `account`; after others have run on its core, it computes for
     /// `cold_ns` more.
     pub fn new(sim: &Sim, cores: &Cores, account: &Rc<RefCell<Account>>, cold_ns: u64) -> Self {
         Self {
@@ -181,7 +181,8 @@ impl Process {
         self.cores.wake(&self.seat, waker.map(|waker| &*waker.seat))
     }
 
-    /// Ends the wait that began at `begin_ns` once this woken process has a started core.
+    /// Ends the wait that began at `begin_ns` as soon as this woken process runs; an idle core needs `start_ns` to
+    /// start it.
     pub async fn start(&self, what: Wait, begin_ns: u64, start_ns: u64) {
         if self.tail.computes.get() {
             self.tail.waiting.set(Some(self.sim.running()));
@@ -198,7 +199,7 @@ impl Process {
         self.wait(what, begin_ns);
     }
 
-    /// Ends the wait that began at `begin_ns` without a waker, once there is a core.
+    /// Ends the wait that began at `begin_ns`, without another process as the waker, as soon as there is a core.
     pub async fn back(&self, what: Wait, begin_ns: u64) {
         self.wake(None);
         self.start(what, begin_ns, 0).await;
@@ -222,7 +223,7 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    /// Wakes it; returns true if it got an idle core.
+    /// Wakes the process; returns true if it got an idle core.
     fn wake(self, waker: &Process) -> bool {
         let idle = self.process.wake(Some(waker));
         self.woken.set(Some(idle));
@@ -248,7 +249,8 @@ impl Sleepers {
         self.sleep_for(process, 0).await
     }
 
-    /// Sleeps until woken, for a position that others reach; returns true if the process was woken onto an idle core.
+    /// Sleeps until woken while it waits for a position that others reach; returns true if the process was woken onto
+    /// an idle core.
     pub async fn sleep_for(&self, process: &Process, position: u64) -> bool {
         let woken = Rc::new(Cell::new(None));
         let id = process.sim.running();
@@ -270,7 +272,7 @@ impl Sleepers {
         Some(sleeper.wake(waker))
     }
 
-    /// Wakes those that sleep for a position that was reached, and the first of the others; returns how many got an
+    /// Wakes all processes whose position was reached, and the first of the others; returns how many of them got an
     /// idle core.
     pub fn wake_reached(&self, waker: &Process, reached: u64) -> u64 {
         let (served, mut others): (VecDeque<_>, VecDeque<_>) =

@@ -27,9 +27,11 @@ pub(super) struct Seat {
     pub slice_from_ns: Cell<u64>,
     /// Time at which it last ran [ns].
     pub ran_ns: Cell<u64>,
-    /// True if others have run on the core since, so that its data are no longer in the core's cache.
+    /// True if others have run on the core since the process last ran, so that its data are no longer in the core's
+    /// cache.
     pub cold: Cell<bool>,
-    /// True if it has to look again: the other hyperthread has started or stopped, or another process preempts it.
+    /// True if it must stop computing and check its state: the other hyperthread has started or stopped, or another
+    /// process preempts it.
     pub changed: Cell<bool>,
     /// True if a process that woke up preempts it.
     pub preempted: Cell<bool>,
@@ -61,12 +63,13 @@ impl Seat {
         })
     }
 
-    /// Returns true if it has a core.
+    /// Returns true if the process has a core.
     pub fn is_running(&self) -> bool {
         self.running.get()
     }
 
-    /// Returns true, once, if the process started on a core where others had run since its last run.
+    /// Returns true if the process started on a core where others had run since its last run; only the first call
+    /// returns true.
     pub fn take_cold(&self) -> bool {
         self.cold.replace(false)
     }
@@ -118,7 +121,7 @@ impl Core {
         }
     }
 
-    /// Returns the virtual time of a process that enters, such that it is ahead of the average by `ahead_ns` afterwards
+    /// Returns the virtual time at which a process must enter to be ahead of the average by `ahead_ns` afterwards
     /// (`place_entity`) [ns].
     pub fn placed_ns(&self, ahead_ns: i64, now_ns: u64) -> i64 {
         let all = (self.queue.len() + usize::from(self.running.is_some())) as i64;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Relation {
-    /// Name.
+    /// Name of the table or index.
     pub name: String,
     /// Number of pages of each group.
     pub pages: Vec<u64>,

@@ -42,8 +42,8 @@ impl Rows {
         free
     }
 
-    /// Sleeps until a locked row is released and it is the process's turn; returns true if it was woken onto an idle
-    /// core, and the list of processes that wait for this version of the row.
+    /// Sleeps until a locked row is released and it is the process's turn. Returns whether the process was woken onto
+    /// an idle core, and the list of processes that wait for this version of the row.
     pub async fn wait(&self, row: Row, process: &Process) -> (bool, Option<Rc<Sleepers>>) {
         let sleepers = self.0.locked.borrow().get(&row).map(Rc::clone);
         match sleepers {

@@ -27,7 +27,7 @@ pub struct WaitSum {
     pub event: &'static str,
     /// Number of waits.
     pub count: u64,
-    /// Time [ns].
+    /// Total time of the waits [ns].
     pub elapsed_ns: u64,
 }
 
@@ -38,9 +38,9 @@ pub struct StationSum {
     pub name: String,
     /// Number of servers.
     pub servers: u64,
-    /// Busy share of the servers' time.
+    /// Share of time in which a server is busy, on average over the servers.
     pub utilisation: f64,
-    /// Mean number present.
+    /// Mean number of requests present, waiting or in service.
     pub present: f64,
     /// Number of requests served.
     pub completions: u64,
@@ -53,7 +53,7 @@ pub struct StationSum {
 pub struct Outcome {
     /// Number of transactions after the warm-up.
     pub transactions: u64,
-    /// Time of these transactions together [ns].
+    /// Time from the end of the warm-up to the end of these transactions [ns].
     pub elapsed_ns: u64,
     /// CPU time of the server processes [ns].
     pub server_cpu_ns: u64,
@@ -61,9 +61,9 @@ pub struct Outcome {
     pub client_cpu_ns: u64,
     /// Waits of the server processes.
     pub waits: Vec<WaitSum>,
-    /// Cores, then devices: the log's first.
+    /// Statistics of the cores, then of the devices; the device of the log comes first.
     pub stations: Vec<StationSum>,
-    /// First station of the data files' device, if sessions read from it.
+    /// Statistics of the first station of the data files' device; `None` if sessions read nothing from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<StationSum>,
     /// Number of log flushes.
@@ -72,7 +72,7 @@ pub struct Outcome {
     pub commits: u64,
     /// Bytes of the pages written to the log.
     pub written_bytes: u64,
-    /// Number of events.
+    /// Number of events of the simulation after the warm-up.
     pub events: u64,
     /// Time of each transaction [ns], in order of their ends.
     #[serde(skip)]

@@ -20,7 +20,7 @@ const COMMIT_RECORD_BYTES: u64 = 40;
 /// A step with its costs.
 pub(super) struct Prepared {
     pub cpu_ns: f64,
-    /// Sizes of its log, one of which is drawn [bytes].
+    /// Sizes of the log that it inserts, one of which is drawn [bytes].
     pub wal_bytes: Vec<u64>,
     pub lock: Option<Lock>,
     pub commits: bool,
@@ -57,8 +57,8 @@ impl Io {
 }
 
 impl Prepared {
-    /// Returns a step with its costs, given the mean number of reads of each statement; without sizes, it inserts its
-    /// statement's log volume.
+    /// Returns a step with its costs, given the mean number of reads of each statement. If the step has no sizes, it
+    /// inserts the log volume of its statement.
     pub fn new(step: &Step, parameters: &PostgresParameters, reads: &[f64]) -> Self {
         let statement = &parameters.statements[step.statement];
         let own = vec![statement.wal_bytes.round() as u64];
@@ -239,8 +239,8 @@ impl Session {
         }
     }
 
-    /// Returns the time that a woken process takes to start, half of the round trip's delay [ns]; 0 on a busy core,
-    /// which only switches to it.
+    /// Returns the time that a woken process takes to start [ns]: half of the round trip's delay on an idle core; 0 on
+    /// a busy core, which only switches to the process.
     fn start_ns(&self, idle: bool) -> u64 {
         let half = self.last_delay_ns as f64 * self.shared.parameters.delay_factor / 2.0;
         if idle { whole_ns(half) } else { 0 }
@@ -352,7 +352,8 @@ fn drawn(values: &[u64], dice: &mut Stream) -> u64 {
     if let [only] = values { *only } else { values[dice.below(values.len() as u64) as usize] }
 }
 
-/// Returns the number of client threads: the given one, else by the rule of dbdyno's load generator.
+/// Returns the number of client threads: the configured number or, if that is 0, the number that dbdyno's load
+/// generator uses.
 pub(super) fn threads(parameters: &PostgresParameters, load: &Load) -> u64 {
     let sessions = u64::from(load.sessions);
     match parameters.client_threads {

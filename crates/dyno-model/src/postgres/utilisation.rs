@@ -1,4 +1,4 @@
-//! Utilisation of cores as Linux averages it, and how far it therefore searches for an idle one.
+//! Utilisation of cores as Linux averages it, and the number of cores that it therefore searches for an idle one.
 
 /// Time in which a contribution to the average decays to half [ns] (`kernel/sched/pelt.c`).
 const HALF_LIFE_NS: f64 = 32e6;
@@ -20,7 +20,7 @@ impl Utilisation {
         Self { cores: cores as f64, busy: 0.0, average: 0.0, since_ns: 0 }
     }
 
-    /// Changes the number of busy cores.
+    /// Changes the number of busy cores by `busy`.
     pub fn change(&mut self, busy: f64, now_ns: u64) {
         self.average = self.at(now_ns);
         self.busy += busy;

@@ -1,15 +1,16 @@
 //! Write-ahead log: positions, the flush lock, and the log writer.
 //!
-//! Two positions: *inserted* by sessions, *flushed* to the device. [`Wal::flush`] follows the server's own loop: look
-//! whether the record is flushed; if the lock is held, sleep until it is free and look again; otherwise take it and
-//! flush everything inserted so far, in whole pages from the page that the flush before ended in.
+//! Two positions: *inserted* by sessions, *flushed* to the device. [`Wal::flush`] follows the server's own loop: check
+//! whether the record is flushed; if the lock is held, sleep until it is free and check again; otherwise take the lock
+//! and flush everything inserted so far, in whole pages, beginning with the page in which the last flush ended.
 //!
-//! Who is woken then differs. `PostgreSQL` wakes all that sleep, and they look again. `InnoDB` wakes those whose
-//! records are flushed, and one more, which flushes next (`group_commit_lock`).
+//! Engines differ in which processes they wake then. `PostgreSQL` wakes all that sleep, and these check again. `InnoDB`
+//! wakes those whose records are flushed, and one more, which flushes next (`group_commit_lock`).
 //!
-//! `MariaDB`'s binary log is the same loop: who is first in its queue writes the events of all that queue, syncs every
-//! so many groups, and wakes them (`MYSQL_BIN_LOG::trx_group_commit_leader`). The three stages (write, sync, commit in
-//! order) are one here, because a leader holds the lock of the first until the second is done.
+//! `MariaDB`'s binary log works in the same loop: the first process in its queue writes the events of the entire queue,
+//! syncs once per a given number of groups, and wakes the others (`MYSQL_BIN_LOG::trx_group_commit_leader`). The three
+//! stages (write, sync, commit in order) are one here, because a leader holds the lock of the first until the second is
+//! done.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ pub struct WalCounts {
     pub flushes: u64,
     /// Number of commits that inserted log.
     pub commits: u64,
-    /// Log inserted [bytes].
+    /// Size of the log inserted [bytes].
     pub inserted_bytes: u64,
     /// Bytes of written pages.
     pub written_bytes: u64,
@@ -43,7 +44,7 @@ struct Inner {
     wake_ns: u64,
     delay_ns: u64,
     siblings: u64,
-    /// Number of flushes for each sync; 0 for none.
+    /// Number of flushes per sync; 0: no sync.
     sync_every: u64,
     wakes_all: bool,
     inserted: Cell<u64>,
@@ -132,7 +133,7 @@ impl Wal {
         self.0.counts.set(counts);
     }
 
-    /// Returns when everything up to `record` is flushed; an idle core takes `start_ns` to start a process.
+    /// Waits until everything up to `record` is flushed; an idle core needs `start_ns` to start a process.
     pub async fn flush(&self, process: &Process, record: u64, start_ns: u64) {
         let inner = &*self.0;
         while inner.flushed.get() < record {
@@ -161,7 +162,7 @@ impl Wal {
         }
     }
 
-    /// Writes everything inserted so far, and syncs it if it is this flush's turn, while holding the lock.
+    /// Writes everything inserted so far, and syncs it if a sync is due; the process holds the lock.
     async fn write(&self, process: &Process) {
         let inner = &*self.0;
         let (from, upto) = (inner.flushed.get() / inner.page_bytes, inner.inserted.get());

@@ -29,7 +29,7 @@ pub struct Done {
 }
 
 impl Turn<'_> {
-    /// Runs the turn; returns `None` if it was asked to stop.
+    /// Runs the turn; returns `None` if the run was asked to stop.
     ///
     /// # Errors
     /// The simulation cannot continue, or an invariant is violated.
@@ -147,7 +147,7 @@ impl Turn<'_> {
     }
 }
 
-/// Checks that no redo is lost; returns a description of the loss.
+/// Checks that no redo is lost; the error describes the loss.
 fn conserved(instance: &Instance) -> Result<(), String> {
     let redo = instance.redo();
     let (counts, parameters) = (redo.counts(), &instance.parameters().redo);

@@ -82,7 +82,7 @@ impl Beside {
         }
     }
 
-    /// Writes the transactions of each database since the warm-up, if there are several databases.
+    /// Writes the number of transactions of each database since the warm-up, if there are several databases.
     pub fn read(&self) {
         if self.others.is_empty() {
             return;

@@ -107,16 +107,16 @@ pub struct Block {
     pub hash: String,
     /// Invariants that were checked, and how often.
     pub invariants: Invariants,
-    /// True if it was asked to stop; nothing was written then.
+    /// True if the block was stopped on request; nothing was written in this case.
     pub stopped: bool,
 }
 
-/// Report on the arms of a block, in the form of a load on a live engine.
+/// Report on the arms of a block, in the same form as the report of a load on a live engine.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Reports in the order of the arms.
     pub arms: Vec<ArmReport>,
-    /// Always 0.
+    /// Always 0 in the model.
     pub reconnects: u64,
 }
 
@@ -127,17 +127,17 @@ pub struct ArmReport {
     pub arm: u16,
     /// Number of counted transactions.
     pub transactions: u64,
-    /// Always 0.
+    /// Always 0 in the model.
     pub errors: u64,
-    /// Always 0.
+    /// Always 0 in the model.
     pub retries: u64,
-    /// Always 0.
+    /// Always 0 in the model.
     pub skipped: u64,
     /// Sum over sessions of the time from the end of the warm-up to the end of the last transaction [ns].
     pub busy_ns: u64,
-    /// Always 0.
+    /// Always 0 in the model.
     pub lag_max_ns: i64,
-    /// Always missing.
+    /// Always missing in the model.
     pub first_error: Option<String>,
     /// Virtual time of the arm with its warm-up [ns].
     pub virtual_ns: u64,
@@ -163,7 +163,7 @@ pub struct Invariants {
 /// Request to stop, and progress; both may be used from other threads.
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Set to end the run soon.
+    /// Set this to end the run soon.
     pub stop: AtomicBool,
     /// Number of transactions done.
     pub progress: AtomicU64,

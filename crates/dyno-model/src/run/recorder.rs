@@ -83,7 +83,7 @@ impl Recorder {
         self.since_ns.set(now_ns);
     }
 
-    /// Returns virtual time of the present arm as time since 1970 [ns].
+    /// Returns a virtual time of the current arm as time since 1970 [ns].
     pub fn at_ns(&self, now_ns: u64) -> i64 {
         self.turn.get().1 + now_ns as i64
     }
@@ -98,7 +98,7 @@ impl Recorder {
         self.stations.borrow_mut().station(arm, self.at_ns(now_ns), report);
     }
 
-    /// Writes the transactions of a database since the warm-up, if a machine has several databases.
+    /// Writes the number of transactions of a database since the warm-up, if a machine has several databases.
     pub fn database(&self, arm: u16, name: &str, transactions: u64, now_ns: u64) {
         self.stations.borrow_mut().database(arm, self.at_ns(now_ns), name, transactions);
     }
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the remaining rows and renames the parts into place; returns the rows of calls and waits.
+    /// Writes the remaining rows and renames the parts into place; returns the numbers of calls and of waits.
     ///
     /// # Errors
     /// A part cannot be written.

@@ -6,9 +6,9 @@
 //!                                    <-- answer
 //! ```
 //!
-//! A simulation cannot leave its thread, so it has its own and jobs are sent there one after the other: a command acts
-//! between two instants, never within one. Counters begin at time 0 with the cells empty; there is no warm-up. With the
-//! same specification and the same jobs at the same virtual times everything is repeated to the byte.
+//! A simulation cannot leave its thread. So the rig has a thread for it, to which jobs are sent one after the other: a
+//! command acts between two instants, never within one. Counters begin at time 0 with the cells empty; there is no
+//! warm-up. With the same specification and the same jobs at the same virtual times, the results are equal to the byte.
 //!
 //! Sessions never end, and their waits are not kept: memory is bounded by the content of the cells, however long the
 //! rig runs.
@@ -88,12 +88,12 @@ pub enum Command {
     CreateFlashCache {
         /// Number of the cell.
         cell: usize,
-        /// How it treats writes.
+        /// How the cache treats writes.
         mode: CacheMode,
         /// Size [GB].
         size_gb: f64,
     },
-    /// Begins to write all dirty lines to disk; until it is cancelled, new writes bypass the cache.
+    /// Begins to write all dirty lines to disk; until the flush is cancelled, new writes bypass the cache.
     Flush {
         /// Number of the cell.
         cell: usize,
@@ -141,7 +141,7 @@ pub struct Collected {
     pub rows: Vec<(&'static str, String, String, f64, &'static str, &'static str)>,
 }
 
-/// State of the thread.
+/// State of the thread that runs the simulation.
 struct Bench {
     simulation: Simulation,
     rack: Rc<Rack>,
@@ -200,7 +200,8 @@ impl Rig {
         answer.recv().map_err(|_| RunError::Gone)
     }
 
-    /// Advances by `virtual_ns`, or less if that takes longer than `wall`; returns the virtual time reached [ns].
+    /// Advances the virtual time by `virtual_ns`, or by less if that would take longer than `wall` by the wall clock;
+    /// returns the virtual time reached [ns].
     ///
     /// # Errors
     /// The simulation cannot continue.
@@ -216,7 +217,7 @@ impl Rig {
         self.ask(move |bench| bench.collect(cell))
     }
 
-    /// Returns the state that is not a metric.
+    /// Returns the current state of the rig, apart from its metrics.
     ///
     /// # Errors
     /// The rig has ended.

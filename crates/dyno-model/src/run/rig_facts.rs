@@ -11,7 +11,7 @@ use crate::cell::{Cached, Rack};
 /// A grid disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct GridDisk {
-    /// Name: group, then cell disk.
+    /// Name of the grid disk: that of its group, then that of its cell disk.
     pub name: String,
     /// Name of its group.
     pub group: String,
@@ -19,7 +19,7 @@ pub struct GridDisk {
     pub cell_disk: String,
     /// Size [bytes].
     pub bytes: u64,
-    /// Where it begins on its cell disk [bytes].
+    /// Offset at which it begins on its cell disk [bytes].
     pub from_bytes: u64,
     /// True if its blocks may be cached.
     pub cached: bool,
@@ -106,7 +106,7 @@ impl CellFacts {
 }
 
 /// Returns the size of a flash module [bytes]: its configured size, or the space of flash log, flash cache and grid
-/// disks on it, whichever is larger. Fewer pages than that are simulated in any case.
+/// disks on it, whichever is larger. The number of simulated pages does not depend on this size.
 fn module_bytes(rack: &Rack, parameters: &RackParameters) -> u64 {
     let RackParameters { flash, flash_log, flash_cache, groups, .. } = parameters;
     let cache_bytes = (flash_cache.size_gb * f64::from(1 << 30)) as u64;

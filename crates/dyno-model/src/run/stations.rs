@@ -69,7 +69,7 @@ impl Stations {
         }
     }
 
-    /// Adds the transactions of a database since the end of the warm-up.
+    /// Adds the number of transactions of a database since the end of the warm-up.
     pub fn database(&mut self, arm: u16, at_ns: i64, name: &str, transactions: u64) {
         let reading = Reading {
             source: "model",
@@ -105,7 +105,7 @@ impl Stations {
         }
     }
 
-    /// Writes the part.
+    /// Writes the metrics as a part of the evidence; returns the number of rows.
     ///
     /// # Errors
     /// A part cannot be written.

@@ -10,17 +10,17 @@ use crate::kernel::sample::whole_ns;
 parameters! {
     /// A loop of commits.
     pub struct CommitLoop {
-        /// redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB
+        /// size of the redo of a transaction: a size (512), a range (4KiB..12MiB) or a list (4KiB,1MiB)
         redo_bytes: String = "512".into(), from "E9: one row";
         /// size of the pieces in which redo is made
         piece_bytes: u64 = 8_192, from "as in the live redo-size", in 1.0..=1e9;
         /// rate at which a session makes redo
         redo_mb_s: f64 = 50.0, from "assumed: row changes of a core";
-        /// CPU time of a transaction without redo; median
+        /// median CPU time of a transaction, without that of its redo
         cpu_us: f64 = 100.0, from "assumed: one update by key";
-        /// spread of that CPU time: standard deviation of its natural logarithm
+        /// spread of the CPU time: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
-        /// mean time between transactions, exponential
+        /// mean think time between transactions, exponentially distributed
         think_ms: f64 = 0.0, from "E9: none";
     }
 }

@@ -1,4 +1,4 @@
-//! Workload of rows by key, through an index: published experiment E13.
+//! Workload that looks up rows by key through an index: published experiment E13.
 
 use std::rc::Rc;
 
@@ -11,19 +11,19 @@ use crate::kernel::zipf::Zipf;
 parameters! {
     /// A loop of lookups. The table begins at block 0, the leaves of the index follow it, then its branches.
     pub struct KeyLookup {
-        /// keys
+        /// number of keys
         keys: u64 = 1_000_000, from "E13: 1,000,000", in 1.0..=4_294_967_295.0;
-        /// popularity of key i is proportional to i ^ -skew
+        /// popularity of key i (from 1) is proportional to i ^ -skew
         skew: f64 = 0.0, from "E13: 0, even", in 0.0..=10.0;
-        /// rows of a block of the table
+        /// rows per block of the table
         rows_per_block: u64 = 70, from "assumed: rows of 100 bytes", in 1.0..=1e6;
-        /// keys of a block of the index
+        /// keys per block of the index
         keys_per_leaf: u64 = 450, from "assumed: entries of 16 bytes", in 2.0..=1e9;
-        /// CPU time of a lookup without that of its blocks; median
+        /// median CPU time of a lookup, without that of getting its blocks
         cpu_us: f64 = 30.0, from "assumed: order of size";
-        /// spread of that CPU time: standard deviation of its natural logarithm
+        /// spread of the CPU time: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
-        /// mean time between lookups, exponential
+        /// mean think time between lookups, exponentially distributed
         think_ms: f64 = 0.0, from "E13: none";
     }
 }

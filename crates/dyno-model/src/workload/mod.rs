@@ -45,7 +45,7 @@ pub enum Workload {
     CommitLoop(CommitLoop),
     /// Changes of random blocks.
     UpdateLoop(UpdateLoop),
-    /// Rows by key.
+    /// Lookups of rows by key.
     KeyLookup(KeyLookup),
     /// Scans.
     ScanJobs(ScanJobs),
@@ -75,10 +75,10 @@ impl Work {
 }
 
 impl Workload {
-    /// All kinds.
+    /// All kinds of workloads.
     pub const KINDS: [&'static str; 5] = ["commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort"];
 
-    /// Returns the kind.
+    /// Returns the kind of the workload, as written after `kind =`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::CommitLoop(_) => "commit-loop",
@@ -89,7 +89,7 @@ impl Workload {
         }
     }
 
-    /// Returns meaning and source of its parameters.
+    /// Returns the table of its parameters: the meaning and source of each.
     pub fn table(&self) -> &'static [Parameter] {
         match self {
             Self::CommitLoop(_) => CommitLoop::TABLE,
@@ -208,7 +208,7 @@ fn cpu_ns(median_us: f64, sigma: f64, dice: &mut Stream) -> u64 {
     whole_ns(dice.lognormal(median_us * 1e3, sigma))
 }
 
-/// Returns a random block; popular blocks are scattered.
+/// Returns a random block; popular blocks are scattered over the table.
 fn block(blocks: u64, zipf: Option<&Zipf>, dice: &mut Stream) -> u64 {
     match zipf {
         Some(zipf) => scatter(u64::from(zipf.sample(dice)), blocks),
@@ -246,7 +246,7 @@ fn wrong_number(outside: &Outside) -> ParameterError {
 /// Largest number of items with uneven popularity, each of which takes memory.
 const ITEMS_MOST: u64 = 10_000_000;
 
-/// Checks that unevenly popular items are few enough.
+/// Checks that there are at most [`ITEMS_MOST`] items if their popularity is uneven.
 fn check_popularity(key: &'static str, items: u64, skew: f64) -> Result<(), ParameterError> {
     if skew > 0.0 && items > ITEMS_MOST {
         return Err(wrong(key, items, format!("{ITEMS_MOST} or less where skew is above 0")));

@@ -13,15 +13,15 @@ parameters! {
         bytes: u64 = 64 << 20, from "chosen", in 1.0..=1e12;
         /// size of an I/O
         io_bytes: u64 = 1 << 20, from "E22: 1 MB", in 512.0..=1e9;
-        /// I/Os of a job at once
+        /// number of I/Os of a job at once
         ahead: u64 = 1, from "E22: 1; direct reads of Oracle begin with 2", in 1.0..=1_024.0;
         /// true if all jobs scan the same bytes
         shared: bool = false, from "E22: each its own";
-        /// true to scan through the buffers
+        /// true if scans go through the buffers
         buffered: bool = false, from "Oracle: large tables are read past them";
         /// CPU time for each I/O
         cpu_us_per_io: f64 = 1_000.0, from "assumed: rows of 1 MB at 1 GB/s";
-        /// mean time between scans, exponential
+        /// mean think time between scans, exponentially distributed
         think_ms: f64 = 0.0, from "E22: none";
     }
 }

@@ -10,12 +10,12 @@ const LARGEST: u64 = 256 << 20;
 pub enum Sizes {
     /// Any whole number from the first to the second, equally likely.
     Range(u64, u64),
-    /// One of these, equally likely.
+    /// One of these sizes, equally likely.
     List(Vec<u64>),
 }
 
 impl Sizes {
-    /// Reads a text; `key` is the name in an error.
+    /// Reads sizes from a text; `key` names the parameter in an error.
     ///
     /// # Errors
     /// The text names no size.
@@ -45,7 +45,7 @@ impl Sizes {
     }
 }
 
-/// Returns the bytes of `4KiB`, `1.5MB` or `512`.
+/// Returns the number of bytes that a text such as `4KiB`, `1.5MB` or `512` stands for.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -9,17 +9,17 @@ use crate::kernel::sample::whole_ns;
 parameters! {
     /// Sorts, one after the other.
     pub struct SortLoad {
-        /// rows to sort
+        /// size of the rows to sort
         bytes: u64 = 64 << 20, from "chosen", in 1.0..=1e12;
         /// memory for a sort
         area_kb: u64 = 2_048, from "E14: the factor", in 1.0..=1e9;
         /// size of an I/O
         io_kb: u64 = 64, from "assumed: 8 blocks of 8 KB", in 1.0..=1e6;
-        /// I/Os at once, in each direction
+        /// number of I/Os at once, in each direction
         ahead: u64 = 1, from "chosen: one after the other", in 1.0..=1_024.0;
         /// CPU time for each KB, in each phase
         cpu_us_per_kb: f64 = 10.0, from "assumed: 100 MB/s a core";
-        /// mean time between sorts, exponential
+        /// mean think time between sorts, exponentially distributed
         think_ms: f64 = 0.0, from "E14: none";
     }
 }

@@ -17,7 +17,7 @@ pub enum Limit {
     Never,
 }
 
-/// Warm-up and end.
+/// Warm-up and end of the sessions of a workload.
 #[derive(Clone)]
 pub struct Stop {
     warmup: u64,
@@ -27,12 +27,13 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Returns a stop with this limit after `warmup` transactions of each session that are not counted.
+    /// Returns a stop with this limit, which applies after a warm-up of `warmup` transactions of each session that are
+    /// not counted.
     pub fn new(warmup: u64, limit: Limit) -> Self {
         Self { warmup, limit, when_warm: None, when_first_ends: None }
     }
 
-    /// Returns a stop without warm-up and limit: the sessions serve as load for others.
+    /// Returns a stop with neither warm-up nor limit: the sessions serve as load for others.
     pub fn never() -> Self {
         Self::new(0, Limit::Never)
     }
@@ -78,7 +79,7 @@ impl Progress {
         self.0.running.get()
     }
 
-    /// Returns the end of the warm-up [ns].
+    /// Returns the time at which the warm-up ended [ns]; `None` before that.
     pub fn warm_ns(&self) -> Option<u64> {
         self.0.warm_ns.get()
     }
@@ -137,7 +138,7 @@ impl Gate {
         &self.0.progress
     }
 
-    /// Waits until all sessions are warm.
+    /// Waits until all sessions have completed their warm-up.
     pub async fn pass(&self, session: &mut Session) {
         let inner = &*self.0;
         inner.arrived.set(inner.arrived.get() + 1);

@@ -11,19 +11,19 @@ use crate::kernel::zipf::Zipf;
 parameters! {
     /// A loop of updates.
     pub struct UpdateLoop {
-        /// blocks of the table
+        /// number of blocks of the table
         blocks: u64 = 1_000_000, from "chosen: larger than the buffer cache", in 1.0..=4_294_967_295.0;
-        /// popularity of block i is proportional to i ^ -skew
+        /// popularity of block i (from 1) is proportional to i ^ -skew
         skew: f64 = 0.0, from "chosen: 0, even", in 0.0..=10.0;
-        /// blocks changed by a transaction
+        /// number of blocks changed by a transaction
         blocks_per_commit: u64 = 1, from "chosen", in 1.0..=1e6;
-        /// redo of one change
+        /// size of the redo of one change, in bytes
         redo_per_block: u64 = 512, from "assumed: one row and its undo", in 1.0..=16_384.0;
-        /// CPU time of one change; median
+        /// median CPU time of one change
         cpu_us: f64 = 100.0, from "assumed: one update by key";
-        /// spread of that CPU time: standard deviation of its natural logarithm
+        /// spread of the CPU time: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
-        /// mean time between transactions, exponential
+        /// mean think time between transactions, exponentially distributed
         think_ms: f64 = 0.0, from "E11: none";
     }
 }

@@ -1,4 +1,4 @@
-//! Racks for tests of cells.
+//! Racks of storage cells for tests.
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use dyno_model::device::{Device, Request};
 use dyno_model::kernel::sample::Times;
 use dyno_model::kernel::{Sim, Stream};
 
-/// Returns a device without a queue whose requests take times from a distribution.
+/// Returns a device without a queue whose request times are drawn from a distribution.
 pub fn law(sim: &Sim, name: &str, times: &Times) -> Rc<dyn Device> {
     served(sim, name, times, 1_000)
 }
@@ -24,7 +24,7 @@ pub fn served(sim: &Sim, name: &str, times: &Times, servers: u64) -> Rc<dyn Devi
     Empirical::new(sim, name, parameters)
 }
 
-/// Returns one group over this many cells, with no times except those of the devices.
+/// Returns a rack with one disk group over this many cells, in which only the devices take time.
 pub fn bare(count: u64, redundancy: Redundancy) -> RackParameters {
     let group = GroupParameters { redundancy, ..GroupParameters::default() };
     RackParameters {
@@ -37,7 +37,7 @@ pub fn bare(count: u64, redundancy: Redundancy) -> RackParameters {
     }
 }
 
-/// Returns the group `DATA` for a purpose of the database `ORCL`.
+/// Returns the disk group `DATA`, used by the database `ORCL` for this purpose.
 pub fn tagged(rack: &Rack, purpose: Purpose) -> Rc<dyn Device> {
     rack.group("DATA", &Tag::new(purpose, "ORCL")).unwrap()
 }
@@ -55,7 +55,7 @@ pub fn metric(rack: &Rack, name: &str) -> f64 {
     rack.metrics().iter().filter(|metric| metric.name == name).map(|metric| metric.value).sum()
 }
 
-/// Returns a random rack, small enough that everything fills up, waits and is refused.
+/// Returns a random rack, so small that memories fill up and that requests wait or are refused.
 pub fn random_rack(dice: &mut Stream) -> RackParameters {
     let mut parameters = RackParameters {
         count: 1 + dice.below(4),

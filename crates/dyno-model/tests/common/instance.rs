@@ -1,4 +1,4 @@
-//! An instance on devices with known times, which records all its waits and calls.
+//! A database instance for tests: its devices have known times, and all its waits and calls are recorded.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use dyno_model::device::empirical::{Empirical, EmpiricalParameters, Regime};
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
 
-/// Keeps all records.
+/// A sink that keeps all records of waits and calls.
 #[derive(Default)]
 pub struct Heard {
     pub waits: RefCell<Vec<Wait>>,
@@ -28,7 +28,8 @@ impl Sink for Heard {
     }
 }
 
-/// Returns a device that takes `fixed_us` plus a time for the bytes, which are transferred one request at a time.
+/// Returns a device whose requests take `fixed_us` plus a transfer time for their bytes; only one request is
+/// transferred at a time.
 pub fn memory(simulation: &Simulation, name: &str, fixed_us: f64, rate_mb_s: f64) -> Rc<dyn Device> {
     let disk = Disk::new(simulation, name, DiskParameters::default());
     // It never writes to its disk.
@@ -46,12 +47,13 @@ pub fn station(simulation: &Simulation, name: &str, servers: u64, (read, write):
     Empirical::new(simulation, name, parameters)
 }
 
-/// Returns a constant time.
+/// Returns the distribution of a constant time [us].
 pub fn constant(us: f64) -> Times {
     Times::Constant { us }
 }
 
-/// Returns an instance without CPU times except the sessions' own, with one public strand and no private ones.
+/// Returns the parameters of an instance in which only sessions use CPU time, with one public redo strand and no
+/// private strands.
 pub fn bare() -> InstanceParameters {
     let mut parameters = InstanceParameters { cores: 1_000_000, ..Default::default() };
     let redo = &mut parameters.redo;
@@ -61,7 +63,7 @@ pub fn bare() -> InstanceParameters {
     parameters
 }
 
-/// An instance under test.
+/// A simulated database instance under test, with the records of its waits and calls.
 pub struct Bench {
     pub simulation: Simulation,
     pub instance: Instance,
@@ -100,7 +102,7 @@ impl Bench {
         of.map(|wait| wait.elapsed_ns as f64 / 1e9).sum()
     }
 
-    /// Checks that all redo is written or in the buffer, and that written blocks are redo and waste.
+    /// Checks that all redo is either written or in the buffer, and that the written blocks consist of redo and waste.
     pub fn assert_redo_is_conserved(&self) {
         let redo = self.instance.redo();
         let counts = redo.counts();

@@ -1,9 +1,9 @@
 //! Matching of a session's messages with their answers, in order: finished calls, and the time between them.
 //!
 //! A call begins when its message arrived or when the previous call ended, whichever is later; it ends with the read
-//! that brought its answer. So calls and think time account for all of a session's time. Answers that one read
-//! brought have the same time, which is divided among the executions in the group: if a parse, a bind and an execute
-//! were sent together, they are answered together, and the work is the execution's. The others take no time.
+//! that brought its answer. So calls and think time account for all of a session's time. Answers that arrived in the
+//! same read have the same time. If a client sends a parse, a bind and an execute together, they are answered together
+//! and the execution has done the work: the time is divided among the executions, and the other messages take no time.
 //!
 //! Within a call the proxy waits: for the first byte of the answer (`ANSWER`), for the rest of it (`ROWS`), for a
 //! client that does not read its rows (`CLIENT_WRITE`) or has not yet sent the rows of its COPY (`COPY_ROWS`).
@@ -36,13 +36,13 @@ enum What {
     Function,
 }
 
-/// Message that waits for its answer; when answered, a call.
+/// Message of the client that waits for its answer; once answered, a call.
 #[derive(Clone, Debug)]
 struct Op {
     what: What,
     kind: &'static str,
     statement: u32,
-    /// True if it returns rows that may contain generated keys.
+    /// True if its statement returns rows that may contain generated keys.
     returns: bool,
     sent_ns: u64,
     first_ns: Option<u64>,
@@ -57,7 +57,7 @@ struct Op {
 
 /// Session that is followed.
 pub struct Follower {
-    /// Row for the small tables.
+    /// Row of the session in the small tables of the trace.
     pub row: SessionRow,
     /// Application name that the client sent.
     pub application: String,
@@ -75,7 +75,7 @@ pub struct Follower {
     ending: Ending,
 }
 
-/// State of following a session.
+/// State of the session's following: still followed, lost, or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Followed,

@@ -32,7 +32,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) shared: &'a mut Shared,
     pub(crate) counts: &'a mut Counts,
     pub(crate) buffer: &'a mut [u8],
-    /// Connects to the server.
+    /// Function that connects to the server.
     pub(crate) dial: &'a dyn Fn(Token, &Registry) -> io::Result<Side>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Counts {
 enum Stage {
     /// Waits for the client's first packet.
     Opening,
-    /// The server is being connected, or asked for TLS.
+    /// The proxy connects to the server, or asks it for TLS.
     Asking,
     /// Bytes are forwarded.
     Passing,
@@ -73,12 +73,12 @@ pub(crate) enum Ended {
     Over,
 }
 
-/// Client and its server.
+/// Client and its connection to the server.
 pub(crate) struct Pair {
     client: Side,
     server: Option<Side>,
     stage: Stage,
-    /// Bytes that wait for the next stage: the first packet.
+    /// Received bytes that the next stage will use: the first packet.
     inbox: Vec<u8>,
     server_token: Token,
     follower: Option<Box<Follower>>,
@@ -123,7 +123,7 @@ impl Pair {
         self.follower.is_some()
     }
 
-    /// Takes the follower, after the end.
+    /// Removes and returns the follower, after the pair has ended.
     pub(crate) fn take_follower(&mut self) -> Option<Box<Follower>> {
         self.follower.take()
     }

@@ -2,7 +2,7 @@
 
 use crate::framing::text;
 
-/// Returns true if the value at this index is binary; no format means text, and a single one applies to all values.
+/// Returns true if the value at this index is binary; no formats mean text, and a single format applies to all values.
 pub fn format_of(formats: &[bool], place: usize) -> bool {
     match formats {
         [] => false,
@@ -23,7 +23,7 @@ fn formats(bytes: &[u8]) -> Vec<bool> {
 
 /// Parts of a Bind message.
 pub struct Bind<'a> {
-    /// Everything up to the number of values, including it.
+    /// Bytes up to the number of values, including that number.
     pub head: &'a [u8],
     /// Formats of the parameters.
     pub formats: Vec<bool>,
@@ -49,7 +49,7 @@ impl<'a> Bind<'a> {
 /// Values of a row or of a Bind, and the bytes after them.
 pub type Fields<'a> = (Vec<Option<&'a [u8]>>, &'a [u8]);
 
-/// Parses a number of values with their lengths; `None` if they are incomplete.
+/// Parses a count and as many values with their lengths; `None` if they are incomplete.
 pub fn fields(bytes: &[u8]) -> Option<Fields<'_>> {
     let (count, mut rest) = bytes.split_first_chunk::<2>()?;
     let mut found = Vec::new();

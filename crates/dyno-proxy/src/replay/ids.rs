@@ -1,11 +1,12 @@
 //! Mapping of generated keys: captured values to values of the replay.
 //!
 //! If an INSERT with RETURNING returned 17 in the capture and returns 23 now, 17 is replaced by 23 in what is sent
-//! afterwards, but only in the places of keys of the same space ([`super::keys`]): parameters of either format,
-//! arrays, and literals. Every other value is sent as it was captured. A key that another session had been given
-//! before it was sent is waited for, until that session has it or [`PATIENCE`] is over.
+//! afterwards, but only in the places of keys of the same space ([`super::keys`]): parameters of either format, arrays,
+//! and literals. Every other value is sent as it was captured. If a message contains a key that another session had
+//! received in the capture before the message was sent, the replay waits until that session receives its key, or until
+//! [`PATIENCE`] is over.
 //!
-//! Limits: of literals, plain ones are mapped (`17`, `'17'`), not `E'17'` or `-17`. The rows of a COPY are sent as
+//! Limits: only plain literals are mapped (`17`, `'17'`), not `E'17'` or `-17`. The rows of a COPY are sent as
 //! captured.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Keys in the messages of a capture. Before a replay begins, [`attach`] stores the positions of keys with every
 //! message and every end of a statement.
 //!
-//! The places come with the request, one entry per distinct [shape]. A key space is a column with keys together with
+//! The request contains these positions, one entry per distinct [shape]. A key space consists of a column with keys and
 //! the foreign keys that reference it.
 
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! Replay of a capture: the same sessions, each with its round trips and think times.
 //!
-//! [`read`] loads a capture, [`stretch`] cuts a part out of it, [`play`] runs a session, and [`order`] keeps the order of
-//! sessions and of commits. Keys that are generated anew are mapped by [`ids`] in the places that [`keys`] has for each
-//! [`shape`] of a statement.
+//! [`read`] loads a capture, [`stretch`] cuts a part out of it, [`play`] runs a session, and [`order`] preserves the
+//! order of sessions and of commits. [`ids`] maps keys that are generated again, at the positions that [`keys`] has for
+//! each [`shape`] of a statement.
 //!
-//! Limits: all sessions log in as the configured user. Round trips whose messages were not kept completely (texts
-//! that mention a password, messages over 64 MiB) are left out and counted.
+//! Limits: all sessions log in as the configured user. Round trips whose messages were not kept completely (texts that
+//! mention a password, messages over 64 MiB) are left out and counted.
 
 mod bind;
 pub mod ids;
@@ -93,7 +93,7 @@ pub struct Request {
     /// True to time transactions.
     #[serde(default)]
     pub timed: bool,
-    /// Keep only what begins at this time since the capture's first message [ns] or later.
+    /// Keep only what begins at or after this time since the capture's first message [ns].
     #[serde(default)]
     pub from_ns: Option<u64>,
     /// Keep only what begins before this time since the capture's first message [ns].

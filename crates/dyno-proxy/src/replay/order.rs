@@ -116,7 +116,7 @@ impl Ends {
 /// Role of a round trip in the order of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Role {
-    /// Its moment; `None` if it was never answered.
+    /// Moment of the round trip; `None` if it was never answered.
     pub moment: Option<Moment>,
     /// True if it is in a transaction that writes.
     pub is_step: bool,
@@ -200,7 +200,7 @@ impl Order {
     }
 
     /// Waits for everything that precedes a round trip; returns false if that took too long. From then on, the server
-    /// counts as working on it.
+    /// is considered to be working on it.
     pub fn begin(&self, session: usize, turn: usize, stop: &AtomicBool) -> bool {
         let role = self.roles[session][turn];
         let kept = role.moment.is_none_or(|moment| {

@@ -15,7 +15,7 @@ const STATEMENTS: usize = 1000;
 /// Difference between the captured and the replayed answer of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Another number of rows.
+    /// Different number of rows.
     Rows,
     /// It fails now and did not fail in the capture.
     FailsNow,
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub turns: u64,
     /// Statement ends that are the same as in the capture.
     pub same: u64,
-    /// Number of these for which the capture has no row count.
+    /// Number of these statements for which the capture has no row count.
     pub uncounted: u64,
     /// Statements with a different number of rows.
     pub rows_differ: u64,
@@ -63,7 +63,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Adds another result.
+    /// Adds the result of another session.
     pub fn add(&mut self, other: Self) {
         for (mine, its) in [
             (&mut self.turns, other.turns),

@@ -16,7 +16,7 @@ pub type Place = (usize, usize, bool);
 pub struct KeyPlan {
     /// Kind of the values of each key space.
     pub spaces: Vec<Kind>,
-    /// Positions by shape.
+    /// Positions of keys, one entry per shape of a text.
     pub statements: Vec<Places>,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Stage<'a> {
     pub(super) order: Option<&'a Order>,
     pub(super) ids: &'a Ids,
     pub(super) begun: Instant,
-    /// First moment of the capture [ns].
+    /// Time of the capture's first message [ns].
     pub(super) first_ns: u64,
     pub(super) progress: &'a Progress,
     /// SQL that each session sends before anything else.
@@ -49,7 +49,7 @@ pub struct Progress {
     pub turns: AtomicU64,
     /// Active sessions.
     pub sessions: AtomicU64,
-    /// Answers that differ.
+    /// Answers that differ from the capture.
     pub differing: AtomicU64,
 }
 
@@ -195,7 +195,8 @@ impl Player<'_> {
         session.turns.len()
     }
 
-    /// Explains why a session could not continue, by the server's last error before it closed the connection, if any.
+    /// Explains why a session could not continue: by the server's last error before it closed the connection, if it
+    /// sent one.
     fn why(&mut self, error: &WireError) -> String {
         if let WireError::Io(error) = error
             && matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
@@ -257,7 +258,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Refuses to send COPY rows that the server does not ask for in the replay.
+    /// Refuses to send COPY rows that the server asks for, because the capture does not have them.
     fn refuse_rows(&mut self, turn: &Turn) -> Result<(), WireError> {
         let mut out = message(b'f', b"no rows were captured\0");
         if turn.said.first().is_some_and(|said| said.tag != b'Q') {
@@ -281,7 +282,7 @@ impl Player<'_> {
         self.wire.send(&out)
     }
 
-    /// Returns the next relevant message.
+    /// Returns the server's next message that matters for the comparison.
     fn next(&mut self) -> Result<Said, WireError> {
         while self.waiting.is_empty() {
             let count = self.wire.read(&mut self.buffer)?;

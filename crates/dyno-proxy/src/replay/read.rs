@@ -22,7 +22,7 @@ pub struct Said {
     pub body: Vec<u8>,
     /// True if the whole body was kept.
     pub is_whole: bool,
-    /// Positions of keys in it; `None` if there are none.
+    /// Positions of keys in the message; `None` if there are none.
     pub places: Option<Arc<Places>>,
 }
 
@@ -43,7 +43,7 @@ pub struct Turn {
     pub status: u8,
     /// Generated keys in the rows of each statement, by the index of its end.
     pub returned: Vec<Option<Returned>>,
-    /// True if one of its statements changes data although its end does not show it.
+    /// True if one of its statements changes data although the end of the statement does not show it.
     pub has_writers: bool,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
@@ -214,7 +214,7 @@ pub struct Kept {
     pub said: Said,
 }
 
-/// Calls `take` with every message of a run, in the order in which they were kept.
+/// Calls `take` with every message of a run, in the order in which they were captured.
 ///
 /// # Errors
 /// There are no messages, or the evidence cannot be read.

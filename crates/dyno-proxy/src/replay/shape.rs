@@ -1,7 +1,7 @@
 //! Shape of a statement: its text with a numbered mark in place of each literal and parameter.
 //!
-//! Texts that differ by their literals only have one shape, so each is parsed once, and in the parsed statement every
-//! mark says which literal or parameter it is.
+//! Texts that differ only in their literals have the same shape, so each shape is parsed once. In the parsed statement
+//! every mark says which literal or parameter it is.
 //!
 //! ```
 //! use dyno_proxy::replay::shape::shape;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::read::{Said, Turn};
 use crate::framing::text;
 
-/// Meaning of a message for statements.
+/// What a message says about statements.
 pub enum Spoken<'a> {
     /// Text of the simple protocol.
     Text(&'a [u8]),

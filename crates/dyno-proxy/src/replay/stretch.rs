@@ -51,7 +51,7 @@ pub fn cut(sessions: &mut Vec<Session>, from_ns: u64, to_ns: u64) -> Cut {
     found
 }
 
-/// Round trips that set up a session; those that prepare a statement have its name.
+/// Round trips that set up a session; a round trip that prepares a statement has the statement's name beside it.
 #[derive(Default)]
 struct SetUp {
     turns: Vec<(Option<Vec<u8>>, Turn)>,

@@ -1,8 +1,9 @@
-//! Timed transactions of a replay, which are the unit of a plan's arms.
+//! Timed transactions of a replay, by which a plan's arms are compared.
 //!
-//! A transaction lies between two moments at which the server is in no transaction: a single statement, or everything
-//! from a `begin` to its end. A round trip that ends no statement (one that only prepares) is not a transaction. The
-//! time of a transaction is that of its round trips, without the client's think time between them.
+//! A transaction is everything that the server does between two moments at which it is in no transaction: a single
+//! statement, or everything from a `begin` to its end. A round trip that ends no statement (one that only prepares) is
+//! not a transaction. The time of a transaction is that of its round trips, without the client's think time between
+//! them.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,7 +27,7 @@ impl Clock {
         Self { begun: Instant::now(), begun_ns }
     }
 
-    /// Returns a later moment [ns since 1970].
+    /// Converts a later moment to nanoseconds since 1970.
     pub fn at_ns(&self, moment: Instant) -> u64 {
         self.begun_ns + moment.saturating_duration_since(self.begun).as_nanos() as u64
     }

@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// Returns its text.
+    /// Returns the text form of the value.
     pub fn as_text(&self) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes.clone(),
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// Returns its binary form with the length of the old value; `None` if it does not fit.
+    /// Returns the binary form of the value, with the length of the value that it replaces; `None` if it does not fit.
     pub fn as_binary(&self, length: usize) -> Option<Vec<u8>> {
         match (self, length) {
             (Self::Bytes(bytes), _) => Some(bytes.clone()),
@@ -112,7 +112,7 @@ pub fn in_text_array(array: &[u8], mut instead: impl FnMut(&[u8]) -> Option<Vec<
     (out, count)
 }
 
-/// Returns the quote, the content and the length of the element at the beginning.
+/// Returns the quote, the content and the length of the element with which `rest` begins.
 fn element(rest: &[u8]) -> (&[u8], &[u8], usize) {
     if rest.first() != Some(&b'"') {
         let length = rest.iter().take_while(|byte| !matches!(byte, b',' | b'}')).count().max(1);

@@ -36,9 +36,9 @@ pub enum Effect {
 /// One statement of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Command tag, without a number of rows.
+    /// Command tag, without the number of rows.
     pub tag: Cow<'static, str>,
-    /// Effect.
+    /// Effect on the session.
     pub effect: Effect,
 }
 

@@ -21,14 +21,14 @@ pub struct Order {
 }
 
 impl Order {
-    /// Returns the range of times that an entry allows.
+    /// Returns the range of times that an entry with this earliest and this latest time allows.
     pub fn stamp(&self, floor_ns: u64, latest_ns: u64) -> Stamp {
         // Clocks are set back.
         let is_near = self.last_ns <= latest_ns.saturating_add(SLACK_NS);
         Stamp { floor_ns, latest_ns, least_ns: if is_near { self.last_ns + 1 } else { 0 } }
     }
 
-    /// Records the round trip that a session's last entry has ended.
+    /// Records the round trip that has ended with a session's last entry.
     pub fn note(&mut self, pid: u32, (floor_ns, latest_ns): (u64, u64), sessions: &mut HashMap<u32, Session>) {
         while self.recent.len() > RECENT
             || self.recent.front().is_some_and(|(_, latest_ns)| latest_ns.saturating_add(RECENT_NS) < floor_ns)

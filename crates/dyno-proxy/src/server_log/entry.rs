@@ -39,7 +39,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the severity for its word.
+    /// Returns the severity that this word names.
     pub fn of(word: &[u8]) -> Self {
         match word {
             b"LOG" => Self::Log,
@@ -57,11 +57,11 @@ pub struct Entry {
     pub at_ns: u64,
     /// Number of its first line.
     pub line: u64,
-    /// Process.
+    /// Process id of the session at the server.
     pub pid: u32,
     /// Distinguishes sessions with the same process number, for example by their start; 0 if unknown.
     pub start: u64,
-    /// Its session's user and database, if known.
+    /// User, database and application of its session, if known.
     pub who: Option<Arc<Who>>,
     /// Severity.
     pub severity: Severity,
@@ -84,7 +84,7 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// Counts one.
+    /// Counts an entry or statement that could not be used, and records its place if it is among the first ones.
     pub fn add(&mut self, reason: Reason, file: &str, line: u64) {
         let (count, places) = self.found.entry(reason).or_default();
         *count += 1;
@@ -93,7 +93,7 @@ impl Unused {
         }
     }
 
-    /// Adds those of another.
+    /// Adds the counts and places of another collection.
     pub fn merge(&mut self, other: Self) {
         for (reason, (count, places)) in other.found {
             let mine = self.found.entry(reason).or_default();
@@ -103,7 +103,7 @@ impl Unused {
         }
     }
 
-    /// Returns the number for a reason.
+    /// Returns how many entries and statements could not be used for this reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.found.get(&reason).map_or(0, |found| found.0)
     }
@@ -131,7 +131,7 @@ pub struct Reading {
     pub file: Arc<str>,
     /// Number of entries of the current file.
     pub entries: u64,
-    /// Year of times without one.
+    /// Year of times that have none.
     pub year: i64,
     known: HashMap<Vec<u8>, Arc<Who>>,
     last: Option<(Vec<u8>, Arc<Who>)>,
@@ -187,7 +187,7 @@ pub fn pid_of(identifier: &[u8]) -> Option<u32> {
     u32::from_str_radix(pid, 16).ok()
 }
 
-/// Returns a whole number, or 0.
+/// Parses a whole number; returns 0 if the text is not one.
 pub fn number(text: &[u8]) -> u32 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

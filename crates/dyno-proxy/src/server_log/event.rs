@@ -24,13 +24,13 @@ pub enum Step {
 /// A statement as reported by an entry.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Step.
+    /// Step of the protocol.
     pub step: Step,
     /// Name of the prepared statement, empty for the unnamed one.
     pub name: Vec<u8>,
-    /// Its text.
+    /// Text of the statement.
     pub sql: Vec<u8>,
-    /// Its parameters.
+    /// Parameters of the statement.
     pub parameters: Parameters,
     /// Text of the PREPARE that an EXECUTE refers to, if the entry contains it.
     pub prepare: Vec<u8>,
@@ -45,7 +45,7 @@ pub struct Failure {
     pub state: Option<[u8; 5]>,
     /// Parameters, if the entry contains them.
     pub parameters: Parameters,
-    /// True if the session ends with it.
+    /// True if the failure ends the session.
     pub is_fatal: bool,
 }
 
@@ -79,11 +79,11 @@ pub struct Event {
     pub floor_ns: u64,
     /// Latest time that its stamp allows [ns since 1970].
     pub latest_ns: u64,
-    /// Name of its file.
+    /// Name of the log file.
     pub file: Arc<str>,
-    /// Number of its first line.
+    /// Number of the entry's first line in the file.
     pub line: u64,
-    /// Process.
+    /// Process id of the session at the server.
     pub pid: u32,
     /// Distinguishes sessions with the same process number; 0 if unknown.
     pub start: u64,

@@ -16,7 +16,8 @@ use super::session::{Counts, Lack, Session};
 use crate::job::row_of;
 use crate::shared::Shared;
 
-/// Silence after which a process number is assumed to belong to a new session, if the log does not tell [ns].
+/// Silence after which a process number is assumed to belong to a new session, if the log does not show where sessions
+/// begin [ns].
 const GAP_NS: u64 = 3_600_000_000_000;
 
 /// A running import of events.
@@ -32,7 +33,7 @@ pub struct Import {
     pub counts: Counts,
     /// Entries that could not be used.
     pub unused: Unused,
-    /// Number of statements by database; those without one under the empty name.
+    /// Number of statements by database; statements without a database are counted under the empty name.
     pub databases: BTreeMap<String, u64>,
     order: Order,
     /// Time of the first and of the last statement [ns].

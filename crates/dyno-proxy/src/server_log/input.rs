@@ -42,14 +42,14 @@ pub struct Line<'a> {
 pub struct Lines {
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// Unread part of the buffer.
+    /// Offset of the unread part of the buffer.
     at: usize,
     end: usize,
     number: u64,
     /// Number of unpacked bytes read.
     pub bytes: u64,
-    /// True if lines end with a carriage return, as all in the first block do; otherwise a carriage return is part of a
-    /// statement.
+    /// True if all lines of the first block end with a carriage return before the line feed; otherwise a carriage
+    /// return is part of a statement.
     has_returns: Option<bool>,
     is_over: bool,
     stop: Option<Arc<AtomicBool>>,
@@ -90,7 +90,7 @@ impl Lines {
         }
     }
 
-    /// Makes the lines end early once this is true.
+    /// Makes the reader end early once `stop` is true.
     pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }

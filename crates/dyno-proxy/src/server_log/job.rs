@@ -22,7 +22,7 @@ use super::syslog::Pieces;
 use super::text::Head;
 use super::{csvlog, jsonlog, mariadb, syslog, text};
 
-/// Maximum number of events per batch, and of their bytes.
+/// Maximum number of events in a batch; `BATCH_BYTES` is the maximum number of their bytes.
 const BATCH: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
 /// Maximum number of waiting batches.
@@ -52,7 +52,7 @@ pub enum Form {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its place.
+    /// Path of the file.
     pub path: PathBuf,
     /// Its format.
     pub form: Form,
@@ -68,7 +68,7 @@ pub struct File {
 pub struct Request {
     /// Folder to write to.
     pub out: PathBuf,
-    /// Files, in the order to read.
+    /// Files, in the order in which they are read.
     pub files: Vec<File>,
     /// Translations of the word DETAIL.
     pub details: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Request {
     pub zone: Vec<Transition>,
     /// Database whose sessions are kept; `None` for all.
     pub database: Option<String>,
-    /// True for statements of `MariaDB`.
+    /// True if the statements are in `MariaDB`'s dialect.
     pub is_mariadb: bool,
 }
 
@@ -157,7 +157,7 @@ impl LogJob {
     }
 }
 
-/// Events on their way to the writing thread.
+/// Events that are collected into batches for the writing thread.
 struct Batches {
     to: SyncSender<Vec<Event>>,
     waiting: Vec<Event>,
@@ -181,7 +181,7 @@ impl Batches {
     }
 }
 
-/// Result of reading one file.
+/// Returns the report of reading one file, as JSON.
 fn report(file: &File, lines: &Lines, reading: &Reading, span: (Option<u64>, u64), late: (u64, u64)) -> Json {
     json!({
         "path": file.path.to_string_lossy(),

@@ -74,7 +74,7 @@ impl Reason {
         }
     }
 
-    /// Returns true if an entry could not be parsed, false if it is useless for a capture.
+    /// Returns true if an entry could not be parsed, false if it could be parsed but is useless for a capture.
     pub fn is_unread(self) -> bool {
         use Reason::{NoColumns, NoDuration, NoObject, NoPayload, NoTime, TooLong};
         matches!(self, NoTime | TooLong | NoColumns | NoObject | NoPayload | NoDuration)

@@ -2,10 +2,11 @@
 //!
 //! A stamp has milliseconds (`%m`) or seconds (`%t`), and is rounded down. Durations have microseconds. `trace replay
 //! --order commit` must know whether a statement ended after another session had sent its commit, and the two are often
-//! less than a millisecond apart. There the order of the lines is used: of `n` entries with the same stamp, the one at
-//! place `i` is put at `(i + 1/2) / n` of the stamp's resolution. Entries are held back for some milliseconds of the
-//! log, because an entry that is logged shortly before a commit of another session may have waited for that commit. It
-//! is then moved behind the commit's begin, as far as its stamp allows. [`super::session`] has the rules.
+//! less than a millisecond apart. In such a case the order of the lines is used: of `n` entries with the same stamp,
+//! entry number `i`, from 0, gets the time at `(i + 1/2) / n` of the stamp's resolution. Entries are held back for some
+//! milliseconds of the log, because an entry that is logged shortly before a commit of another session may have waited
+//! for that commit. Such an entry is then moved to a time after the start of the commit, as far as its stamp allows.
+//! [`super::session`] has the rules.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ const WINDOW_NS: u64 = 4_000_000;
 /// Log entries that are held back until their order is known.
 #[derive(Default)]
 pub struct Spread {
-    /// Entries of the current stamp.
+    /// Entries with the current stamp.
     held: Vec<Event>,
     /// Earlier entries, with their times.
     window: VecDeque<Event>,

@@ -20,7 +20,7 @@ const MONTHS: [&[u8]; 12] =
 /// Change of a time zone's offset.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Transition {
-    /// Time from which the offset holds [s since 1970].
+    /// Time from which the offset applies [s since 1970].
     pub from_s: i64,
     /// Offset from UTC [s].
     pub offset_s: i64,
@@ -36,7 +36,7 @@ pub struct Clock {
     last_s: i64,
     /// Resolution of the last stamp [ns].
     pub resolution_ns: u64,
-    /// Names of time zones that were assumed to be UTC; empty text for a missing one.
+    /// Names of time zones that were assumed to be UTC; a missing name is an empty text.
     pub assumed: BTreeSet<String>,
     /// True if a stamp had whole seconds only.
     pub is_coarse: bool,
@@ -172,7 +172,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Returns the offset of a zone that needs no table [s].
+/// Returns the offset from UTC of a zone that is a form of UTC or is written as an offset [s]; `None` for other names.
 fn offset(zone: &[u8]) -> Option<i64> {
     if matches!(zone, b"UTC" | b"GMT" | b"Z" | b"UCT") {
         return Some(0);

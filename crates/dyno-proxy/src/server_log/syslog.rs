@@ -2,7 +2,7 @@
 //!
 //! A piece is a line of the message, or the part of a long line that fits. Each line after the first begins with a tab
 //! (`#011` if syslog escapes it); the rest of a long line does not. Pieces of several sessions are interleaved. The
-//! time is that of `log_line_prefix`, or without one syslog's own.
+//! time is taken from `log_line_prefix` if it has one, otherwise from syslog's prefix.
 
 use std::collections::HashMap;
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The lines of an entry after its first begin with a tab; its DETAIL and STATEMENT follow with prefixes of their own.
-//! The prefix is matched by a pattern that is made elsewhere, of the setting or of the log itself.
+//! The pattern that matches the prefix is made elsewhere, from the setting or from the log itself.
 
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 

@@ -15,7 +15,7 @@ const COUNT_MOST: usize = 1 << 18;
 pub const NAME_BYTES: u64 = 64;
 /// Offset of the number of elements in the header that `ProcGlobal` points to, after four pointers.
 const COUNT_AT: u64 = 32;
-/// Offsets in `PgBackendStatus` that are the same in 14 to 18 [bytes].
+/// Offsets in `PgBackendStatus` that are the same in versions 14 to 18 [bytes].
 pub const PID_AT: u64 = 4;
 /// Offset of the start of the transaction [microseconds since 2000].
 pub const XACT_AT: u64 = 24;
@@ -29,15 +29,15 @@ pub const STATE_AT: u64 = 40;
 pub struct Sample {
     /// Process id.
     pub pid: i32,
-    /// Its element of the process array.
+    /// Address of its element of the process array.
     pub proc: u64,
-    /// Its wait word.
+    /// Address of its wait word.
     pub word: u64,
-    /// Its element of the status array, once it has one.
+    /// Address of its element of the status array, once it has one.
     pub entry: Option<u64>,
 }
 
-/// Offsets of a statement's place in `PgBackendStatus`, from the code that writes them.
+/// Offsets of a statement's query id and text in `PgBackendStatus`, found in the code that writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Offset of the query id.
@@ -75,24 +75,24 @@ impl Array {
 pub struct Arrays {
     /// Process array.
     pub procs: Array,
-    /// Offset of the process id in it.
+    /// Offset of the process id in an element of the process array.
     pub pid: u64,
-    /// Offset of the wait word in it.
+    /// Offset of the wait word in an element of the process array.
     pub word: u64,
     /// Status array.
     pub entries: Array,
-    /// Offset of the state in it.
+    /// Offset of the state in an element of the status array.
     pub state: u64,
-    /// Offsets of the statement in it.
+    /// Offsets of the statement's fields in an element of the status array.
     pub published: Published,
-    /// Room for a text [bytes].
+    /// Room for the text of a statement [bytes].
     pub text_bytes: usize,
 }
 
-/// Finds the arrays; `header` is what `ProcGlobal` points to.
+/// Finds the arrays; `header` is the address to which `ProcGlobal` points.
 ///
 /// # Errors
-/// What does not fit, as a phrase.
+/// A phrase that says what does not fit.
 pub fn find(memory: &dyn Memory, header: u64, samples: &[Sample], published: Published) -> Result<Arrays, String> {
     let entries = samples.iter().filter_map(|one| Some((one.pid, one.entry?))).collect::<Vec<_>>();
     let (Some(one), Some(entry)) = (samples.first(), entries.first()) else {
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// A server of twelve processes: header, processes, statuses.
+    /// Returns a server with twelve processes: header, processes, statuses.
     fn server(lists: u64) -> (Fake, Vec<Sample>) {
         let mut memory = Fake(vec![0; 1 << 16]);
         let (procs, entries) = (BASE + 0x100, BASE + 0x4000);

@@ -1,9 +1,9 @@
 //! Estimate of the number of waits from the number of looks that found them.
 //!
-//! Looks come every `d` on average, without regard to the waits. A wait of length L is found by L / d looks on
-//! average: so the looks that found an event, times d, are an unbiased estimate of its time, seen waits or not. A wait
-//! shorter than d is found with probability L / d, so the number of waits that were seen is a lower bound of how many
-//! there were.
+//! Looks come every `d` on average, without regard to the waits. A wait of length L is found by L / d looks on average.
+//! So the number of looks that found an event, times d, is an unbiased estimate of the event's time, although some of
+//! its waits were not found. A wait shorter than d is found with probability L / d, so the number of waits that were
+//! found is a lower bound of their true number.
 //!
 //! The true number depends on the distribution of the lengths. If they are exponential with mean m, a wait is found
 //! with probability (1 - e^(-d/m)) m / d. The number of looks that find a wait, if at least one does, is geometric with
@@ -47,7 +47,7 @@ impl Found {
 mod tests {
     use super::Found;
 
-    /// Numbers between 0 and 1 (xorshift), from a seed.
+    /// Generator of random numbers between 0 and 1 (xorshift), from a seed.
     struct Dice(u64);
 
     impl Dice {

@@ -54,7 +54,7 @@ impl Locks {
     /// Returns the process that holds the lock for which the process at `proc` waits; `None` if it could not be read
     /// reliably.
     ///
-    /// `None` also where nobody holds it in an excluding mode: the process waits behind another request.
+    /// Also `None` if no process holds the lock in a conflicting mode: the process then waits behind another request.
     pub fn holder(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<i32> {
         let (place, asked) = self.request(memory, arrays, proc, event)?;
         let holder = excluding(memory, arrays, &asked)?;
@@ -154,7 +154,7 @@ mod tests {
         Arrays { procs, pid: 64, word: 712, entries: procs, state: 0xe8, published, text_bytes: 1024 }
     }
 
-    /// Memory in which one process waits for a lock, and another holds it in these modes.
+    /// Returns a memory in which one process waits for a lock, and another process holds it in these modes.
     fn waiting(held: u64) -> Fake {
         let (lock, own, others) = (8000, 8800, 8200);
         let words = [

@@ -19,9 +19,9 @@ use super::stretches::Pause;
 
 /// Interval between two searches for new and ended processes [ns].
 const COME_AND_GO_NS: u64 = 200_000;
-/// Interval after which changes are handed on [ns].
+/// Interval after which changes are passed on [ns].
 const HAND_ON_NS: u64 = 10_000_000;
-/// Number of changes at which they are handed on before the interval is over.
+/// Number of changes at which they are passed on before the interval is over.
 const CHANGES_MOST: usize = 1 << 14;
 
 struct Slot {
@@ -32,8 +32,8 @@ struct Slot {
     event: u32,
     count: u32,
     statement_us: i64,
-    /// First look that found the current event; then the largest error of its start, the holder, and the target of the
-    /// awaited lock.
+    /// First look that found the current event. The fields after it are the largest error of the event's start, the
+    /// holder of the awaited lock, and the lock's target.
     since_look: u64,
     late_ns: u64,
     holder: i32,
@@ -197,7 +197,8 @@ impl Looks {
 
     /// Separates waits whose lock has changed, and retries to read holders that could not be read.
     ///
-    /// Between two waits in succession a session may be without one for so short a time that no look finds it.
+    /// A session may wait for two locks in succession with so short a time between them that no look finds it without a
+    /// wait.
     fn ask_locks(&mut self, at_ns: u64, apart_ns: u64) {
         for at in 0..self.slots.len() {
             let event = self.slots[at].event;
@@ -319,13 +320,13 @@ impl Looks {
         self.slots.len()
     }
 
-    /// Takes the changes found so far.
+    /// Returns the changes found so far, and removes them.
     pub fn take(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Looks until `stop`, except while `handles` pause it, as often as the share `limit` of the machine allows, and
-    /// hands on the findings.
+    /// Looks until `stop` is set, except while `handles` pause the looks, as often as the share `limit` of the machine
+    /// allows, and passes on the findings.
     pub fn run(mut self, limit: Option<f64>, (stop, handles): (&AtomicBool, &Handles), to: &SyncSender<Batch>) -> u32 {
         sleep_exactly();
         let mut rhythm = Rhythm::new(limit, self.looked_ns);

@@ -86,7 +86,7 @@ pub struct Shared {
     /// Identity of the memory.
     pub identity: Identity,
     way: Way,
-    /// Reason why it is not mapped, if it is not.
+    /// Reason why the memory is not mapped; `None` if it is mapped.
     pub unmapped: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a server's program file says about its memory, kept for the next server that runs the same file.
+//! Information from a server's program file about its memory, cached for the next server that runs the same file.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::arrays::Published;
 
 pub(super) const NOT_FIT: &str = "record with --mode sites or --mode watch, and send us the server's version";
 
-/// What a program file says.
+/// Information from a program file.
 pub struct Program {
     /// Version of the server.
     pub version: Version,
@@ -23,7 +23,7 @@ pub struct Program {
     pub names: EventNames,
     /// Number of the wait event `ClientRead`.
     pub client_read: u32,
-    /// Addresses in the file.
+    /// Addresses of the exported variables in the file.
     pub(super) variables: Variables,
     pub(super) published: Published,
     /// Address of the first loadable byte.
@@ -39,14 +39,15 @@ pub(super) struct Variables {
     pub header: u64,
 }
 
-/// Device, number, size and time of change of a file [s, ns].
+/// Device, number, size and modification time of a file [s, ns].
 type Identity = (u64, u64, u64, i64, i64);
 
-/// The program that was read last. Its code is megabytes to decode, and a run asks for the same server several times.
+/// Program that was read last. Decoding megabytes of its code takes time, and a run reads the same server several
+/// times.
 static LAST: Mutex<Option<(Identity, Arc<Program>)>> = Mutex::new(None);
 
 impl Program {
-    /// Returns what the program at `path` says.
+    /// Returns the information from the program at `path`.
     ///
     /// # Errors
     /// The program cannot be read, or its version or code is unknown.

@@ -1,7 +1,7 @@
 //! Recording by reading, from its start to its end.
 //!
-//! One thread looks at the memory, this one writes its findings as evidence. If the server creates new shared memory
-//! after a crash, the old mapping is released, the sessions end, and the new memory is read.
+//! One thread looks at the memory, and this thread writes the findings as evidence. If the server creates new shared
+//! memory after a crash, the old mapping is released, the sessions end, and the new memory is read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,7 +18,7 @@ struct Process {
     pid: i32,
     /// Index of its session; `None` while it is unknown whether it is to be recorded.
     at: Option<usize>,
-    /// Changes to keep until that is known; `None` if it is not to be recorded.
+    /// Changes that are kept until that is known; `None` if the process is not to be recorded.
     kept: Option<Vec<(u64, Seen)>>,
     begun_ns: u64,
     event: u32,
@@ -35,9 +35,9 @@ struct Process {
 pub struct Sessions {
     /// Sessions so far.
     pub all: Vec<Session>,
-    /// Evidence.
+    /// Store to which the evidence is written.
     pub store: Store,
-    /// Waits by event.
+    /// Waits found so far, by the number of their event.
     pub found: HashMap<u32, Found>,
     wanted: Wanted,
     known: Known,
@@ -133,7 +133,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the identity; that of a parallel worker gets its leader's database and user.
+    /// Returns the identity of a process; a parallel worker gets its leader's database and user.
     fn followed(&self, mut found: Who) -> Who {
         let of_leader = |leader: i32| self.all.iter().rev().find(|session| session.pid == leader);
         if let Some(leader) = found.leader.and_then(of_leader) {
@@ -222,7 +222,7 @@ fn count(found: &mut HashMap<u32, Found>, one: &Process, at_ns: u64, before: Bef
 
 /// Applies a new status to a session.
 ///
-/// Parse, Bind and Execute each publish the same text: without a wait between them they are one call.
+/// Parse, Bind and Execute each publish the same text: if there is no wait between them, they are one call.
 fn publish(one: &mut Process, session: &mut Session, at_ns: u64, status: Status, to: (&mut Store, &mut Known)) {
     let (store, known) = to;
     if status.is_running {

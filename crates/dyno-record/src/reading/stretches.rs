@@ -6,7 +6,7 @@ use super::pace::Pace;
 const GAP_NS: u64 = 1_000_000;
 const GAP_TIMES: u64 = 4;
 
-/// Stretch of looks at one pace.
+/// Consecutive looks at one pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
     /// Start [ns].
@@ -75,7 +75,7 @@ impl Pause {
         self.gap_ns = GAP_NS.max(GAP_TIMES * pace.period_ns());
     }
 
-    /// Adds a look this long after the previous one; returns true if that was a gap.
+    /// Adds a look that came `apart_ns` after the previous one; returns true if that time was a gap.
     pub fn add(&mut self, at_ns: u64, apart_ns: u64) -> bool {
         if self.now.from_ns == 0 {
             self.now.from_ns = at_ns - apart_ns;

@@ -22,9 +22,9 @@ pub struct Target {
     pub postmaster: i32,
     /// Path of the server's program.
     pub program: String,
-    /// What its program says.
+    /// Information from its program file.
     pub known: Arc<Program>,
-    /// Addresses in its processes.
+    /// Addresses of the exported variables in the server's processes.
     variables: Variables,
 }
 
@@ -35,11 +35,11 @@ pub struct ReadCost {
     pub is_mapped: bool,
     /// Time of one look at all of its processes [ns].
     pub look_ns: u64,
-    /// Reason why it is not mapped, if it is not.
+    /// Reason why the memory is not mapped; `None` if it is mapped.
     pub unmapped: Option<String>,
 }
 
-/// Measures a look at the server that process `pid` belongs to.
+/// Measures the time of a look at the server that process `pid` belongs to.
 ///
 /// # Errors
 /// The server cannot be read.
@@ -78,7 +78,7 @@ impl Target {
         })
     }
 
-    /// Returns the states of a working session.
+    /// Returns the two numbers that PostgreSQL uses for the state of a working session.
     pub fn running(&self) -> [u32; 2] {
         self.known.version.running().map(|state| state as u32)
     }
@@ -86,7 +86,7 @@ impl Target {
     /// Opens the server's shared memory, and finds the arrays of its processes in it.
     ///
     /// # Errors
-    /// The memory cannot be read, or what is in it does not fit.
+    /// The memory cannot be read, or its contents are not as expected.
     pub fn open(&self, may_map: bool) -> Result<(Shared, Arrays), RecordError> {
         let unread = |said: String| RecordError::Unread(said, NOT_FIT);
         let header = process::pointer(self.postmaster, self.variables.header).ok_or_else(|| {
@@ -101,7 +101,7 @@ impl Target {
         Ok((memory, arrays))
     }
 
-    /// Returns a process's pointers to its elements; `None` if it has none in the shared memory.
+    /// Returns a process's pointers to its elements of the arrays; `None` if they do not point into the shared memory.
     fn sample(&self, pid: i32, memory: &Shared) -> Option<Sample> {
         let inside = |addr: &u64| memory.contains(*addr);
         let proc = process::pointer(pid, self.variables.proc).filter(inside)?;

@@ -1,6 +1,6 @@
 //! State that all sessions of a recording share.
 
-/// Class `Activity` in the number of an event.
+/// Value of the class `Activity` in an event's number.
 const ACTIVITY: u32 = 0x05;
 
 /// State that all sessions share: event numbers, running numbers, costs.
@@ -13,18 +13,18 @@ pub struct Known {
     pub next_wait: u64,
     /// Cost of the current note's probe [ns].
     pub price_ns: u64,
-    /// Class of waits with which that probe would be removed, else 0.
+    /// Class of waits that is no longer recorded if that probe is removed; 0 if there is none.
     pub class: u8,
-    /// Time of waits by class since the last check [ns].
+    /// Time spent in waits of each class since the last check [ns].
     pub waited_ns: [u64; 16],
-    /// Process that held the awaited resource of the ending wait; 0 if unknown.
+    /// Process id of the session that held the resource for which the ending wait waited; 0 if unknown.
     pub holder: i32,
-    /// Largest error of the ending wait's length [ns]; 0 if it was timed.
+    /// Largest possible error of the ending wait's length [ns]; 0 if the wait was timed exactly.
     pub within_ns: u64,
 }
 
 impl Known {
-    /// Returns the state of a recording without sessions; `client_read` is the number of that event.
+    /// Returns the state of a recording without sessions; `client_read` is the number of the event `Client:ClientRead`.
     pub fn of(client_read: u32) -> Self {
         Self {
             client_read,
@@ -38,7 +38,8 @@ impl Known {
         }
     }
 
-    /// Returns true if there is no work during the event: a wait for the client, or an idle background process.
+    /// Returns true if the process does no work during the event: it waits for the client, or is an idle background
+    /// process.
     pub(super) fn is_idle(&self, event: u32) -> bool {
         event == self.client_read || event >> 24 == ACTIVITY
     }

@@ -1,11 +1,12 @@
-//! Late or missing information: late first observations, texts that are read later, and unobserved time.
+//! Handling of late or missing information: sessions first observed late, texts that are read later, and unobserved
+//! time.
 
 use super::text::{Sort, statement_of};
 use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who};
 use crate::store::{Store, Sums, UNOBSERVED};
 
 impl Session {
-    /// Returns a process that exists from `since_ns` on but is not observed yet.
+    /// Returns the session of a process that exists from `since_ns` on but is not observed yet.
     ///
     /// `is_born_here` is true if the process began at that time.
     pub fn unseen(number: u32, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> Self {
@@ -39,8 +40,8 @@ impl Session {
         self.begin(event, known);
     }
 
-    /// Sets whether the process is working, that is, waits for nothing; reading cannot distinguish running from
-    /// queueing for a processor.
+    /// Sets whether the process is working, that is, not waiting. A recorder that reads memory cannot tell whether the
+    /// process runs or queues for a processor.
     pub fn is_at_work(&mut self, is_at_work: bool) {
         self.running = Some(is_at_work);
     }
@@ -65,7 +66,7 @@ impl Session {
         !self.is_born_here
     }
 
-    /// Handles lost notes: open calls and waits end at the last observation, and what follows is unknown.
+    /// Handles lost notes: open calls and waits end at the last observation, and the time after it is unobserved.
     pub fn lose(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
         if self.done || self.lost_since.is_some() {
             return;
@@ -78,7 +79,7 @@ impl Session {
         self.lost_since = Some(at_ns);
     }
 
-    /// Ends the open wait of a class that is no longer recorded, because its end will not be noted.
+    /// Ends the open wait of a class that is no longer recorded, because its end will not be observed.
     pub fn give_up(&mut self, class: u8, at_ns: u64, store: &mut Store, known: &mut Known) {
         if self.waiting.is_some_and(|waiting| waiting.class == class) {
             self.tick(at_ns);

@@ -1,4 +1,4 @@
-//! Properties of a statement that follow from its text.
+//! Properties of a statement that are derived from its text.
 
 use dyno_evidence::normal::normal;
 
@@ -10,19 +10,19 @@ pub(super) fn statement_of(text: &[u8], store: &mut Store) -> u32 {
     store.statement_of_text(normal(text).as_bytes())
 }
 
-/// Relation of a statement to plans.
+/// Kind of a statement: whether it has a plan, and whether it copies data from or to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// It has a plan.
+    /// The statement has a plan.
     Planned,
-    /// It has none; plans inside it belong to other statements.
+    /// The statement has no plan; plans inside it belong to other statements.
     Utility,
-    /// It has none, and the server waits for the client during it.
+    /// The statement has no plan, and the server waits for the client while it runs.
     Copy,
 }
 
 impl Sort {
-    /// Returns the sort of a statement text; unknown texts get the most common one.
+    /// Returns the kind of a statement, by its text; an unknown text gets the most common kind.
     pub(super) fn of(text: &[u8]) -> Self {
         const WORDS: [&[u8]; 11] = [
             b"alter", b"analyze", b"call", b"cluster", b"create", b"declare", b"do", b"execute", b"explain",

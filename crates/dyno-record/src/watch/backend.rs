@@ -1,4 +1,4 @@
-//! One process of the server under watchpoints: its events, their ring, and its memory; removed when dropped.
+//! One server process under watchpoints: its events, their ring, and its memory. Dropping it removes the watchpoints.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,18 @@ const TEXT_MOST: usize = 4096;
 
 /// Process of the server.
 pub struct Backend {
-    /// Index of its session, once it has one.
+    /// Index of the process's session, once it has one.
     pub at: Option<usize>,
-    /// True if its session is observing its waits.
+    /// True if the process's waits are observed in its session.
     pub is_seen: bool,
-    /// Address of the word that says what it waits for, once that is watched.
+    /// Address of the process's wait word, once that word is watched.
     pub word: Option<u64>,
-    /// True if its calls are watched, or never will be.
+    /// True if the process's calls are watched, or never will be.
     pub has_calls: bool,
     /// Size of the ring [pages].
     pub pages: usize,
     pid: i32,
-    /// Position up to which the ring was written when the process was first observed.
+    /// Write position of the ring when the process was first observed.
     seen_at: u64,
     memory: Option<File>,
     entry: u64,
@@ -41,7 +41,7 @@ pub struct Backend {
 /// Meaning of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// A wait begins, or ends (0); `None` if the store could not be decoded.
+    /// A wait on this event begins, or a wait ends (0); `None` if the store could not be decoded.
     Wait(Option<u32>),
     /// A statement begins.
     TakeUp(crate::probes::Kind),
@@ -56,12 +56,12 @@ pub enum Seen {
 }
 
 impl Backend {
-    /// Opens the events for switches and exit of a process, and its ring.
+    /// Opens a ring and the events for a process's task switches and exit.
     ///
     /// The ring is made smaller, down to [`PAGES_LEAST`], if the memory cannot be locked.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refuses to open an event or the ring.
     pub fn listen(pid: i32, at: Option<usize>, pages: usize) -> io::Result<Self> {
         let tasks = Event::open(&Source::OwnTasks, Scope { pid, cpu: -1 }, None)?;
         let mut pages = pages;
@@ -107,7 +107,7 @@ impl Backend {
         Ok(event)
     }
 
-    /// Watches its wait word if it has its place in shared memory by now; returns true if so.
+    /// Watches the process's wait word if the process already has its place in shared memory; returns true if it has.
     ///
     /// # Errors
     /// The kernel refuses the watchpoint.
@@ -118,7 +118,7 @@ impl Backend {
         Ok(true)
     }
 
-    /// Watches its calls if it has its entry in shared memory by now.
+    /// Watches the process's calls if it already has its entry in shared memory.
     ///
     /// # Errors
     /// The kernel refuses the watchpoint.
@@ -130,13 +130,13 @@ impl Backend {
         Ok(())
     }
 
-    /// Stops watching its calls; returns true if they were watched.
+    /// Stops watching the process's calls; returns true if they were watched.
     pub fn give_up_calls(&mut self) -> bool {
         self.has_calls = true;
         self.call.take().is_some()
     }
 
-    /// Returns what it waits for now, and the time at which that was so [ns]; reads again if it changed meanwhile.
+    /// Returns the time of this reading [ns] and what the process waits for; reads again if a note arrived in between.
     pub fn now(&mut self) -> Option<(u64, u32)> {
         let mut event = [0; 4];
         let mut at_ns = 0;
@@ -158,12 +158,12 @@ impl Backend {
         self.text_at(layout, self.ring.taken())
     }
 
-    /// Returns the text of the current statement if no note has come since the process was first observed.
+    /// Returns the text of the current statement if no note has arrived since the process was first observed.
     pub fn first_text(&self, layout: &Layout) -> Option<Vec<u8>> {
         self.text_at(layout, self.seen_at)
     }
 
-    /// Returns the text of the current statement if the ring is still written up to `head`.
+    /// Returns the text of the current statement if the ring's write position is still `head`.
     ///
     /// The server first clears the query id, which causes the note, and then writes the text. Meanwhile the entry's
     /// change count, at its beginning, is odd.

@@ -52,7 +52,7 @@ impl Watching {
         (last, text)
     }
 
-    /// Returns true if the text of a statement is not yet known by its query id.
+    /// Returns true if these notes contain no query id whose statement's text is already known.
     fn lacks_text(&self, notes: &[(u64, Seen)]) -> bool {
         let id = notes.iter().find_map(|(_, seen)| if let Seen::QueryId(id) = seen { Some(*id) } else { None });
         id.is_none_or(|id| !self.store.knows_id(id))

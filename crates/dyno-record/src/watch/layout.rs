@@ -18,13 +18,13 @@ use crate::probes::{Kind, kind};
 pub struct Layout {
     /// Address of the variable that points to the entry.
     pub entry: u64,
-    /// Offset of the query id in the entry.
+    /// Offset of the query id within the entry.
     pub query_id: u64,
-    /// Offset of the pointer to the text in the entry.
+    /// Offset, within the entry, of the pointer to the text.
     pub text: Option<u64>,
     /// Start and end of the function that begins statements.
     pub takes_up: (u64, u64),
-    /// Kind of call, by the return address.
+    /// Kind of call that each return address shows.
     pub kinds: HashMap<u64, Kind>,
 }
 
@@ -41,7 +41,7 @@ fn instructions<'a>(code: &'a Code<'_>, function: Symbol) -> impl Iterator<Item 
     })
 }
 
-/// Returns true if the instruction stores through a pointer that is neither the stack's nor the program's.
+/// Returns true if the instruction stores through a pointer other than the stack pointer or the instruction pointer.
 fn stores(at: &Instruction) -> bool {
     at.op0_kind() == OpKind::Memory
         && !at.is_ip_rel_memory_operand()
@@ -50,7 +50,8 @@ fn stores(at: &Instruction) -> bool {
         && format!("{:?}", at.mnemonic()).starts_with("Mov")
 }
 
-/// Returns the offset written by `st_query_id = query_id`, which stores the argument unchanged.
+/// Returns the offset to which `st_query_id = query_id` writes; this statement stores the function's argument
+/// unchanged.
 fn query_id(code: &Code<'_>, function: Symbol) -> Option<u64> {
     let found = |at: &Instruction| {
         stores(at)
@@ -61,7 +62,8 @@ fn query_id(code: &Code<'_>, function: Symbol) -> Option<u64> {
     instructions(code, function).find(found).map(|at| at.memory_displacement64()).filter(|place| *place > 0)
 }
 
-/// Returns the offset read by `st_activity_raw[len] = '\0'`: a pointer is read, and a zero byte stored through it.
+/// Returns the offset from which `st_activity_raw[len] = '\0'` reads a pointer; it then stores a zero byte through that
+/// pointer.
 fn text(code: &Code<'_>, function: Symbol) -> Option<u64> {
     let all: Vec<Instruction> = instructions(code, function).collect();
     all.windows(2).find_map(|pair| {
@@ -78,7 +80,7 @@ fn text(code: &Code<'_>, function: Symbol) -> Option<u64> {
     })
 }
 
-/// Returns the places, or `None` if the code is not as expected.
+/// Returns the layout that the program's code shows, or `None` if the code is not as expected.
 pub fn layout(code: &Code<'_>, image: &Image) -> Option<Layout> {
     let activity = image.symbol("pgstat_report_activity")?;
     let query_id = query_id(code, image.symbol("pgstat_report_query_id")?)?;
@@ -101,7 +103,7 @@ pub fn layout(code: &Code<'_>, image: &Image) -> Option<Layout> {
 }
 
 impl Layout {
-    /// Returns the layout for processes in which the program is loaded `shift` higher.
+    /// Returns the layout for processes in which the program is loaded `shift` bytes higher.
     #[must_use]
     pub fn shifted(self, shift: u64) -> Self {
         let up = |addr: u64| addr.wrapping_add(shift);

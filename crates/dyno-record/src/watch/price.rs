@@ -7,7 +7,7 @@ use crate::perf::{self, Event, Ring, Scope, Source};
 
 use super::layout::STACK;
 
-/// Stores per repetition, and repetitions; the cheapest repetition counts.
+/// Number of stores per repetition; the cheapest of [`GOES`] repetitions counts.
 const STORES: u64 = 250;
 const GOES: usize = 3;
 

@@ -7,15 +7,15 @@ use std::fs;
 
 use crate::perf;
 
-/// Largest (512 KiB) and smallest size of a ring [pages].
+/// Largest size of a ring [pages] (512 KiB); [`PAGES_LEAST`] is the smallest size.
 pub const PAGES_MOST: usize = 128;
 pub const PAGES_LEAST: usize = 4;
 /// Total size of all rings if the kernel sets no limit [KiB].
 const RINGS_KIB: usize = 64 << 10;
-/// Smallest number of backends among which the total size is divided.
+/// Smallest number of backends among which the total size is divided, even if there are fewer.
 const BACKENDS_LEAST: usize = 32;
 
-/// Returns the size of each ring [pages]: the memory that this user may lock, shared by the backends.
+/// Returns the size of each backend's ring [pages]: an equal part of the memory that this user may lock.
 pub fn pages(backends: usize) -> usize {
     let of_perf = fs::read_to_string("/proc/sys/kernel/perf_event_mlock_kb").ok();
     let of_perf = of_perf.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0);

@@ -19,7 +19,7 @@ use super::watching::Watching;
 
 /// What is no longer recorded when watchpoints cost too much.
 const SHED: &str = "calls and statements";
-/// Reason shown for statements without a text: it can only be read while the statement is the session's latest.
+/// Reason shown for statements without a text: a text can only be read while its statement is the session's latest.
 const TEXTLESS: &str = "each call was over, and another had come, before a look";
 
 /// Running recording.
@@ -28,7 +28,7 @@ pub struct Running {
     request: Request,
     handles: Handles,
     begin_ns: u64,
-    /// When steps were removed, by the wall clock [ns], and the sentence about each.
+    /// For each removal of watchpoints: its time by the wall clock [ns], and the sentence that reports it.
     shed: Vec<(u64, String)>,
     /// Wall clock minus monotonic clock [ns].
     offset_ns: i64,
@@ -110,7 +110,8 @@ impl Running {
         }
     }
 
-    /// Stops watching calls if a backend pays more than allowed; returns why to stop if no calls were watched.
+    /// Stops watching calls if watchpoints cost a backend more than allowed; if no calls were watched, returns the
+    /// reason to stop the recording.
     fn too_dear(&mut self, over_ns: u64, at_ns: u64) -> Option<String> {
         let (at, share) = dearest(&mut self.watching.busy, over_ns, self.request.probes_limit())?;
         let why = format!(
@@ -128,7 +129,8 @@ impl Running {
         Some(format!("stopped: {why}"))
     }
 
-    /// Returns why to stop if another tool now probes the server: no process may have both probes and watchpoints.
+    /// Returns the reason to stop if another tool now probes the server: no process may have both probes and
+    /// watchpoints.
     fn met_a_probe(&self) -> Option<String> {
         let target = &self.watching.target;
         target.probed(target.postmaster).map(|why| format!("stopped: {why}"))

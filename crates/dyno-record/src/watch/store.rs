@@ -1,9 +1,10 @@
 //! Value that a store has written, derived from the registers after it.
 //!
-//! A watchpoint stops behind the instruction that wrote, and reports that address; the value is in the instruction or
-//! in one of its registers. Instructions are read from the program file, because a short-lived backend is gone when
-//! its notes are read. The begin of the instruction is not reported. So known stores to the word are tried first, and
-//! elsewhere every length is tried: only a plain store of the right size to exactly the watched address counts.
+//! A watchpoint stops the process after the instruction that wrote, and reports the address after it; the written value
+//! is in the instruction or in one of its registers. Instructions are read from the program file, because a short-lived
+//! backend is gone when its notes are read. Where the instruction begins is not reported. So known stores to the word
+//! are tried first; elsewhere every instruction length is tried, and only a plain store of the right size to exactly
+//! the watched address counts.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register}
 
 use crate::elf::Image;
 
-/// Length of the longest instruction and of the shortest store [bytes].
+/// Length of the longest instruction [bytes]; [`SHORTEST`] is the length of the shortest store.
 const LONGEST: u64 = 15;
 const SHORTEST: u64 = 2;
 
@@ -27,7 +28,7 @@ fn is_store(found: &Instruction) -> bool {
     found.mnemonic() == Mnemonic::Mov && found.op0_kind() == OpKind::Memory
 }
 
-/// Returns every store that could end at `end`, the longest first; `bytes` are those before it.
+/// Returns every store that could end at address `end`, the longest first; `bytes` are the bytes before that address.
 fn candidates(bytes: &[u8], end: u64) -> Vec<Instruction> {
     let mut found = Vec::new();
     for length in (SHORTEST..=LONGEST.min(bytes.len() as u64)).rev() {
@@ -67,7 +68,8 @@ fn written(at: &Instruction, place: u64, bytes: usize, registers: &[u64; 16], sh
 }
 
 impl Stores {
-    /// Creates the decoder of a program that is loaded `shift` above its addresses; `known` are stores in it.
+    /// Creates the decoder for a program that is loaded `shift` bytes above the addresses in its file; `known` are the
+    /// known stores in the program.
     pub fn new(image: Image, shift: u64, known: Vec<Instruction>) -> Self {
         Self { image, shift, in_front: known.into_iter().map(|at| (at.next_ip(), vec![at])).collect() }
     }

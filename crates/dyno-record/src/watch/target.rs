@@ -1,4 +1,4 @@
-//! Server to be watched: what its program shows, and whether it may be watched at all.
+//! Server to be watched: what its program file shows, and whether the server may be watched at all.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -44,13 +44,13 @@ pub struct Target {
     pub price: Price,
     /// Decoder of stores.
     pub stores: Stores,
-    /// Address of the program's code in its processes; `code` is a copy of it from the program's file.
+    /// Address of the program's code in its processes; `code` is a copy of that code from the program's file.
     text: u64,
     code: Vec<u8>,
     _claim: Claim,
 }
 
-/// Measures the cost of a watchpoint here; with `pid`, checks also that this process may be watched.
+/// Measures the cost of a watchpoint on this machine; with `pid`, also checks that this process may be watched.
 ///
 /// # Errors
 /// The kernel allows no watchpoint, or none on this process.
@@ -68,7 +68,7 @@ fn number(path: &str) -> i32 {
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Explains why the kernel refuses to watch a process.
+/// Returns a sentence that explains why the kernel refuses to watch a process.
 pub(super) fn why(error: &std::io::Error, pid: Option<i32>) -> String {
     let own = perf::user();
     let owner = pid.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map_or(own, |found| found.uid());
@@ -98,7 +98,7 @@ fn reason(error: &std::io::Error, paranoid: i32, own: u32, owner: u32) -> String
     format!("{reason} ({error})")
 }
 
-/// Returns the next step for the user.
+/// Returns the next step for a user to whom the kernel refused a watchpoint.
 pub(super) fn next(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOSPC) => "end the other tracer, or record with --mode sites, which needs no register",
@@ -123,7 +123,7 @@ fn memory(pid: i32) -> Result<(), RecordError> {
 }
 
 impl Target {
-    /// Examines the server that process `pid` belongs to.
+    /// Examines the server to which process `pid` belongs.
     ///
     /// # Errors
     /// The process or its program cannot be read, the version is unknown, or the server may not be watched.

@@ -15,35 +15,36 @@ use super::backend::{Backend, Seen};
 use super::rings::{PAGES_MOST, pages};
 use super::target::{Target, next, why};
 
-/// Age up to which a new process may still get its place in shared memory [ns]; normally it takes 1 to 2 ms.
+/// Largest age at which a process without a place in shared memory may still get one [ns]; normally that takes 1 to
+/// 2 ms.
 const YOUNG_NS: u64 = 5_000_000_000;
-/// Limit on open files to request: four per backend; at most the hard limit.
+/// Limit on open files that is requested (up to the hard limit); each backend needs four.
 const FILES_MOST: usize = 1 << 16;
 
 /// Counters of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Notes of watchpoints.
+    /// Number of notes from watchpoints.
     pub notes: u64,
-    /// Notes lost by the kernel.
+    /// Number of notes that the kernel lost.
     pub lost: u64,
-    /// Stores whose value could not be decoded.
+    /// Number of stores whose value could not be decoded.
     pub undecoded: u64,
     /// Time that the watchpoints cost the server's processes [ns].
     pub probes_ns: u64,
 }
 
-/// Running recording by watchpoints.
+/// Running recording that uses watchpoints.
 pub struct Watching {
     /// All sessions so far.
     pub sessions: Vec<Session>,
-    /// Evidence.
+    /// Store that receives the evidence.
     pub store: Store,
     /// Counters.
     pub counts: Counts,
     /// Gaps caused by lost notes: number of notes, begin and end [ns].
     pub gaps: Vec<(u64, u64, u64)>,
-    /// Cost of watchpoints by session since the last check [ns].
+    /// Cost of watchpoints for each session since the last check [ns], by the session's index.
     pub busy: HashMap<usize, u64>,
     /// Number of backends that could not be watched, by the reason.
     pub refused: HashMap<String, u64>,
@@ -65,7 +66,7 @@ impl Watching {
     /// Begins to watch the server for new processes; [`Watching::take_up`] adds its backends.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refuses to watch the server.
     pub fn new(target: Target, wanted: Wanted, mut store: Store) -> Result<Self, RecordError> {
         for (event, name) in &target.names {
             store.name_event(*event, || name.clone());
@@ -134,8 +135,8 @@ impl Watching {
 
     /// Begins to watch a process.
     ///
-    /// A new process gets its session immediately, unless it may be unwanted: that is known when it identifies
-    /// itself.
+    /// A new process gets its session immediately, unless the filter may exclude it: that is known only when the
+    /// process identifies itself.
     fn listen(&mut self, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> std::io::Result<()> {
         let at = (!is_born_here || self.wanted.all()).then(|| self.add(pid, who, since_ns, is_born_here));
         match Backend::listen(pid, at, self.pages) {
@@ -165,13 +166,13 @@ impl Watching {
         }
     }
 
-    /// Waits for a new process, or until the time is over.
+    /// Waits for a new process, but at most `at_most`.
     pub fn wait(&self, at_most: std::time::Duration) {
         let soon = std::time::Duration::from_micros(300);
         self.forks.0.wait(if self.young.is_empty() { at_most } else { at_most.min(soon) });
     }
 
-    /// Adds new processes, and watches those that have their place in shared memory by now.
+    /// Adds new processes, and watches those that now have their place in shared memory.
     pub fn births(&mut self) {
         let (mut born, postmaster) = (Vec::new(), self.target.postmaster);
         self.forks.1.each(&mut |kind, misc, body| match record(kind, misc, body) {
@@ -192,7 +193,7 @@ impl Watching {
         }
     }
 
-    /// Adds unknown children after forks were lost.
+    /// Adds child processes that are not known yet, after notes of forks were lost.
     fn look_for_children(&mut self, at_ns: u64) {
         for pid in process::children(self.target.postmaster) {
             if !self.backends.contains_key(&pid) {
@@ -215,7 +216,7 @@ impl Watching {
         }
     }
 
-    /// Watches the processes that have their place in shared memory by now.
+    /// Watches the young processes that now have their place in shared memory.
     fn grow_up(&mut self, refusal: &mut Option<std::io::Error>) {
         for (pid, since_ns) in std::mem::take(&mut self.young) {
             match self.grow(pid, since_ns) {
@@ -281,7 +282,7 @@ impl Watching {
         true
     }
 
-    /// Returns the identity with the leader's database and user, for a parallel worker.
+    /// Returns the identity of a process; a parallel worker gets its leader's database and user.
     fn followed(&self, mut found: Who) -> Who {
         let leader = found.leader.and_then(|leader| self.backends.get(&leader)?.at);
         if let Some(leader) = leader {

@@ -1,4 +1,4 @@
-//! Runner of scripts without a server: executes the commands that need none, in pgbench's order.
+//! Runner of scripts without a server: executes the commands that need no server, in pgbench's order.
 //!
 //! Shared by the tests and by the example `evaluate`, with which a live pgbench is compared.
 

@@ -6,7 +6,7 @@ use crate::ranks::{KolmogorovSmirnov, MannWhitney};
 /// Largest product of two groups' counts for which their ties are listed one by one.
 pub const SMALL_PAIR: usize = 10_000;
 
-/// Values as they were read, with the numbers of their groups and blocks, if any.
+/// Values as they were read, with the number of each value's group and block where there are groups and blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Piece<T> {
     /// The values, without missing ones.
@@ -50,12 +50,12 @@ pub struct Request {
     pub fences: bool,
 }
 
-/// A quantile with the order statistics around it; NaN if there is none.
+/// A quantile with its interval from order statistics; a figure that does not exist is NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuantileValue {
     /// Probability of the quantile.
     pub q: f64,
-    /// Type 7 value.
+    /// Value of the quantile by definition 7, the default of R and numpy.
     pub value: f64,
     /// Lower end of the interval for independent values.
     pub low: f64,
@@ -63,7 +63,7 @@ pub struct QuantileValue {
     pub high: f64,
 }
 
-/// Values beyond fences (see `python/dbdyno/stats/outliers.py` for the rules).
+/// Fences and the numbers of values beyond them (see `python/dbdyno/stats/outliers.py` for the rules).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fences {
     /// Q1 - 3 IQR, Q1 - 1.5 IQR, Q3 + 1.5 IQR, Q3 + 3 IQR (Tukey).
@@ -72,7 +72,7 @@ pub struct Fences {
     pub beyond: [u64; 4],
     /// Median absolute deviation from the median.
     pub mad: f64,
-    /// Number of values with a modified z beyond 3.5.
+    /// Number of values whose modified z-score is beyond 3.5.
     pub modified_z: u64,
     /// Number of values more than six standard deviations above the mean.
     pub six_sigma: u64,
@@ -81,7 +81,7 @@ pub struct Fences {
 /// Description of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupDescription {
-    /// Count, mean (less the common `shift`), squared deviations.
+    /// Count, mean (after subtraction of the common `shift`), and sum of squared deviations.
     pub moments: Moments,
     /// Smallest value; NaN without values.
     pub min: f64,
@@ -89,7 +89,7 @@ pub struct GroupDescription {
     pub max: f64,
     /// Quantiles in the order requested.
     pub quantiles: Vec<QuantileValue>,
-    /// (bucket, count); see [`crate::signed`].
+    /// Histogram as pairs of bucket and count; see [`crate::signed`] for the buckets.
     pub histogram: Vec<(u32, u64)>,
     /// Fences, if requested.
     pub fences: Option<Fences>,
@@ -102,7 +102,7 @@ pub struct BlockDescription {
     pub group: u32,
     /// Number of the block.
     pub block: u32,
-    /// Count, mean (less the common `shift`), squared deviations.
+    /// Count, mean (after subtraction of the common `shift`), and sum of squared deviations.
     pub moments: Moments,
     /// Type 7 values in the order requested.
     pub quantiles: Vec<f64>,
@@ -113,9 +113,9 @@ pub struct BlockDescription {
 pub struct Longest {
     /// The value.
     pub value: f64,
-    /// Number of its group.
+    /// Number of the value's group.
     pub group: u32,
-    /// Number of its file.
+    /// Number of the value's file.
     pub file: u32,
     /// Row in the file, from 0.
     pub row: u64,
@@ -139,6 +139,6 @@ pub struct Description {
     pub rank_sums: Option<(Vec<u128>, u128)>,
     /// Description of each group in each block with values.
     pub blocks: Vec<BlockDescription>,
-    /// Longest values, largest first; of equal ones the later first.
+    /// Longest values, largest first; of equal values, the later one first.
     pub longest: Vec<Longest>,
 }

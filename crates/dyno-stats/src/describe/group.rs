@@ -1,4 +1,4 @@
-//! Description of one group from its keys in rising order, without what needs the other groups.
+//! Description of one group from its sorted keys, without the statistics that need the other groups.
 
 use rayon::prelude::*;
 

@@ -31,7 +31,7 @@ impl Cost {
         Self { wall: Instant::now(), cpu: cpu() }
     }
 
-    /// Prints the cost of reading `bytes`.
+    /// Prints the cost of reading `bytes` bytes.
     pub fn print(&self, what: &str, bytes: u64) {
         let (wall, cpu, mb) = (self.wall.elapsed().as_secs_f64(), cpu() - self.cpu, bytes as f64 / 1e6);
         println!(

@@ -1,8 +1,8 @@
 //! Attribution of calls to their parents and waits to their owners: containment of spans, in one pass and bounded
 //! memory.
 //!
-//! A record is written when its call or wait has ended, so children precede their parents, and waits the call that
-//! waited. A call spans `[tim - e, tim]`.
+//! A record is written when its call or wait has ended, so children precede their parents, and waits precede the call
+//! that waited. A call spans `[tim - e, tim]`.
 //!
 //! * The parent of a call at depth d is the first later call at depth d - 1 whose span contains its span; a call at
 //!   depth > 0 without a parent is an orphan and counts as the session's own time.
@@ -13,7 +13,7 @@
 //! entry, so that a call which contains nothing costs one comparison. It never holds more than [`CAP`] entries: entries
 //! that no later call of a consistent trace can contain are removed first (they ended before the last call one level up
 //! did), then the oldest half is merged, sixteen into one. The cost of a merge: if only some of the sixteen are inside
-//! the call that follows, none of them is counted as its own.
+//! the call that follows, none of them is attributed to that call.
 
 use super::rows::Figures;
 
@@ -27,7 +27,7 @@ const FIRST_CAP: usize = 1 << 11;
 /// Number of old entries that are merged into one.
 const MERGE: usize = 16;
 
-/// Sums kept for merged entries.
+/// Figures that are summed when entries are merged.
 pub trait Sum: Copy {
     /// Adds another sum.
     fn sum(&mut self, other: &Self);
@@ -54,9 +54,9 @@ pub struct Entry<F> {
     pub start: i64,
     /// End [ns].
     pub end: i64,
-    /// Latest start of this and all entries before it [ns].
+    /// Latest start of this entry and of all entries before it [ns].
     latest: i64,
-    /// Number of the row, or the number under which the sink merged several.
+    /// Number of the row, or the number under which the sink merged several rows.
     pub item: u64,
     /// Number of rows.
     pub rows: u64,
@@ -110,7 +110,7 @@ impl<F: Sum> Pending<F> {
         self.floor = end;
     }
 
-    /// Removes every entry inside `[start, end]`, in the order of the file.
+    /// Removes every entry inside `[start, end]` and passes it to `take`, in the order of the file.
     #[inline]
     pub fn claim(&mut self, start: i64, end: i64, mut take: impl FnMut(&Entry<F>)) {
         let mut first = self.entries.len();
@@ -130,13 +130,14 @@ impl<F: Sum> Pending<F> {
         self.entries.truncate(kept);
     }
 
-    /// Removes all remaining entries: no later call can contain them.
+    /// Removes all remaining entries and passes them to `take`: no later call can contain them.
     pub fn drain(&mut self, mut take: impl FnMut(&Entry<F>)) {
         self.entries.drain(..).for_each(|entry| take(&entry));
         self.floor = i64::MIN;
     }
 
-    /// Frees space: `take` receives entries that no later call can contain, `merge` puts items under one number.
+    /// Frees space: passes the entries that no later call can contain to `take`, and replaces old items by the number
+    /// that `merge` returns for them.
     pub fn shorten(&mut self, mut take: impl FnMut(&Entry<F>), mut merge: impl FnMut(&[u64]) -> u64) {
         let (mut kept, floor) = (0, self.floor);
         for at in 0..self.entries.len() {
@@ -187,7 +188,7 @@ impl<F: Sum> Pending<F> {
         whole
     }
 
-    /// Moves an entry to a place at or before its own.
+    /// Moves an entry to index `at`, which is at or before its current index, and updates its latest start.
     #[inline]
     fn keep(&mut self, at: usize, mut entry: Entry<F>) {
         let before = if at == 0 { i64::MIN } else { self.entries[at - 1].latest };
@@ -206,8 +207,8 @@ pub struct Segment {
 pub const BACK_MAX_NS: i64 = 1_000_000_000;
 
 impl Segment {
-    /// Returns true if a record that ended at `end` begins a new segment; `back_max_ns` is how far behind the last one
-    /// it may be.
+    /// Returns true if a record that ended at `end` begins a new segment; `back_max_ns` is how far before the end of
+    /// the last record it may have ended.
     #[inline]
     pub fn breaks(&self, end: i64, back_max_ns: i64) -> bool {
         self.span.is_some_and(|(_, last)| end < last.saturating_sub(back_max_ns))
@@ -244,13 +245,13 @@ impl Segment {
 pub struct Account {
     /// Sum of the segments' lengths, the session's elapsed time [ns].
     pub elapsed_ns: i128,
-    /// Elapsed time of all root calls, which is the exclusive time of all calls [ns].
+    /// Elapsed time of all root calls, which equals the sum of the exclusive times of all calls [ns].
     pub calls_ns: i128,
-    /// CPU time of all root calls, which is the exclusive CPU time of all calls [ns].
+    /// CPU time of all root calls, which equals the sum of the exclusive CPU times of all calls [ns].
     pub cpu_ns: i128,
-    /// Waits that are owned by a call [ns].
+    /// Time of the waits that are owned by a call [ns].
     pub wait_inside_ns: i128,
-    /// All waits [ns].
+    /// Time of all waits [ns].
     pub wait_ns: i128,
     /// Elapsed time of all calls at all depths [ns]; recursive time is counted once per level.
     pub all_depths_ns: i128,
@@ -264,14 +265,14 @@ pub struct Account {
     pub recursive: u64,
     /// Number of calls with a parent.
     pub adopted: u64,
-    /// Number of calls whose children took longer than they did: overlapping spans or damage.
+    /// Number of calls whose children took longer than the call itself: overlapping spans or damage.
     pub negative: u64,
     /// Number of segments.
     pub segments: u64,
 }
 
 impl Account {
-    /// Returns the waits between calls [ns].
+    /// Returns the time of the waits between calls [ns].
     pub fn between_ns(&self) -> i128 {
         self.wait_ns - self.wait_inside_ns
     }

@@ -69,11 +69,11 @@ pub struct FileReport {
     /// Report in the form of `check`, as the text of a JSON object: reports on thousands of files are kept at once, and
     /// a tree of values takes twenty times the memory.
     pub json: String,
-    /// Account of all its sessions together.
+    /// Account of all sessions of the file together.
     pub account: Account,
-    /// Accounts of its sessions with their names.
+    /// Name and account of each session of the file.
     pub sessions: Vec<(String, Account)>,
-    /// Wall clock of its first and last row [ns].
+    /// Wall clock of the file's first and last row [ns].
     pub span_ns: Option<(i64, i64)>,
     /// Counts of what was read.
     pub tally: Tally,

@@ -16,7 +16,7 @@ pub struct Clock {
     stamp_ns: i64,
     /// Stamp and `tim` of the last anchor [ns].
     last: Option<(i64, i64)>,
-    /// Unit that the last intervals between anchors fit, and how many in a row.
+    /// Unit that fits the last intervals between anchors, and the number of consecutive intervals that it fits.
     fits: (TimUnit, u32),
     /// Number of anchors.
     pub anchors: u64,
@@ -24,13 +24,13 @@ pub struct Clock {
     pub residual_max_ns: i64,
 }
 
-/// Intervals shorter than this do not determine the unit of `tim` [ns].
+/// Shortest interval that determines the unit of `tim` [ns].
 const INTERVAL_LEAST_NS: i64 = 1_000_000_000;
 
 /// Length of a tick on ports that shift by ten bits instead of dividing by a thousand (9i) [ns].
 pub const TICK_NS: i64 = 1_024;
 
-/// Returns the unit of `c` [ns]: it comes from the operating system, which has no ticks.
+/// Returns the unit of the CPU time `c` [ns]: `c` comes from the operating system, which does not count in ticks.
 pub(super) fn cpu_unit_ns(unit_ns: i64) -> i64 {
     if unit_ns == TICK_NS { 1_000 } else { unit_ns }
 }
@@ -48,8 +48,9 @@ pub enum TimUnit {
 }
 
 impl TimUnit {
-    /// Returns the unit of `tim`: the wall clock advanced by `wall` ns; `tim`, read as microseconds, by `passed` ns.
-    /// A tick is 2.4 % longer than a microsecond; stamps of milliseconds over a second resolve 0.1 %.
+    /// Returns the unit of `tim`: the wall clock advanced by `wall` ns; `tim`, read as microseconds, by `passed` ns. A
+    /// tick is 2.4 % longer than a microsecond; stamps with milliseconds that are at least a second apart resolve
+    /// 0.1 %.
     fn of(wall: i64, passed: i64) -> Self {
         if passed <= 0 || wall < INTERVAL_LEAST_NS {
             return Self::Microsecond;
@@ -62,12 +63,12 @@ impl TimUnit {
     }
 }
 
-/// Effect of an anchor.
+/// Effect of anchoring the clock at a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// Error of the clock: stamp minus the time by the old anchor [ns]; [`NONE`] for the first.
+    /// Error of the clock: stamp minus the time by the old anchor [ns]; [`NONE`] for the first anchor.
     pub residual_ns: i64,
-    /// Error of all earlier times if this is the first anchor [ns].
+    /// Error of all earlier times if this is the first anchor [ns]: they have to be shifted by it.
     pub shift_ns: Option<i64>,
 }
 
@@ -105,7 +106,7 @@ impl Clock {
         !self.anchored
     }
 
-    /// Removes the pending stamp, since its record belongs to another session.
+    /// Removes and returns the pending stamp [ns], since its record belongs to another session.
     pub fn take_stamp(&mut self) -> i64 {
         std::mem::replace(&mut self.stamp_ns, NONE)
     }
@@ -138,8 +139,8 @@ impl Clock {
 
     /// Returns the unit shown by the stamps, once enough intervals in a row agree.
     pub fn unit(&self) -> TimUnit {
-        /// Number of consecutive intervals that establish centiseconds, which nothing else resembles, and number that
-        /// establish ticks, which a clock under adjustment may resemble.
+        /// Number of consecutive intervals that establish centiseconds (nothing else resembles them), and number that
+        /// establish ticks (a clock under adjustment may resemble them).
         const ENOUGH: (u32, u32) = (2, 3);
         match self.fits {
             (TimUnit::Centisecond, count) if count >= ENOUGH.0 => TimUnit::Centisecond,

@@ -60,7 +60,8 @@ const NAMES_MAX: usize = 1 << 16;
 pub struct Names {
     list: Vec<Vec<u8>>,
     hashes: Vec<u32>,
-    /// Number plus one by hash; the length is a power of two, at most half of it used.
+    /// Hash table of the names' numbers plus one, 0 for an empty slot; its length is a power of two, and at most half
+    /// of it is used.
     slots: Vec<u32>,
 }
 

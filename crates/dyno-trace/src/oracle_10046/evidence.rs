@@ -1,8 +1,9 @@
 //! Rows of a trace as Parquet: the tables of an import.
 //!
-//! A call's parent and a wait's owner come later in the file than the row. Rows stay in a buffer of [`FLUSH_ROWS`], or of
-//! [`EARLY_ROWS`] before a session's first stamp, and are completed there; a link that is found after its row was written goes to the table `links`. A row in `calls` is
-//! marked `orphan` if no parent was known when it was written; a link overrides that.
+//! A call's parent and a wait's owner come later in the file than the call or wait itself. So rows stay in a buffer of
+//! [`FLUSH_ROWS`] (of [`EARLY_ROWS`] before a session's first stamp) and are completed there. A link that is found
+//! after its row was written goes to the table `links`. A row in `calls` is marked `orphan` if no parent was known when
+//! it was written; a link overrides that.
 
 #![allow(clippy::inline_always)] // what fills columns is compiled twice (`dyno_cpu`)
 
@@ -39,7 +40,7 @@ use spill::Spill;
 pub use tables::*;
 use wait_rows::Waits;
 
-/// Number of rows buffered for their links before they are written. More would leave the processor's cache.
+/// Number of rows buffered for their links before they are written. More would not fit in the processor's cache.
 pub const FLUSH_ROWS: usize = 1 << 12;
 
 /// Number of rows buffered while a session's clock has no stamp: the first stamp shifts the rows still buffered.
@@ -61,7 +62,7 @@ fn most_rows(early: bool) -> usize {
 pub struct FileOptions {
     /// Number of the file in the run.
     pub file: u32,
-    /// Offset of the numbers of its sessions and contexts, which makes them unique in the run.
+    /// Number that is added to the file's session and context numbers to make them unique in the run.
     pub base: u32,
     /// Name of the arm.
     pub arm: String,
@@ -82,7 +83,7 @@ pub struct Evidence {
     /// Running number of the first buffered wait.
     waits_from: u64,
     wait_parts: Parts,
-    /// True if a buffered call, or wait, may still be shifted.
+    /// True for calls, and true for waits, if a buffered row can still be shifted.
     early: (bool, bool),
     links: Links,
     spill: Spill,
@@ -93,7 +94,7 @@ pub struct Evidence {
     error: Option<EvidenceError>,
 }
 
-/// Resolves the numbers in calls to words; a macro, since it borrows some fields and leaves the others.
+/// Resolves the numbers in calls to words; a macro, because a function would borrow all fields of the writer.
 macro_rules! call_names {
     ($own:expr) => {
         call_rows::Names {

@@ -35,8 +35,8 @@ use super::split;
 /// reuse.
 ///
 /// # Errors
-/// The error of `on_batch`, or a [`Refusal`]; one that is detected late (damaged compression, no record up to the end)
-/// comes after some batches were passed.
+/// The error of `on_batch`, or a [`Refusal`]; a refusal that is detected late (damaged compression, no record up to the
+/// end) is returned after some batches have been passed on.
 pub fn read_file<E: From<Refusal>>(
     source: &Source,
     options: &ReadOptions,

@@ -102,7 +102,7 @@ impl Field {
         self >= Self::Depth
     }
 
-    /// Returns true if the value of a wait is only known from its owner.
+    /// Returns true if a wait gets the value of this field only from its owner.
     pub fn is_owners(self) -> bool {
         matches!(self, Self::Kind | Self::Depth | Self::Rows)
     }

@@ -83,7 +83,8 @@ impl Folder<'_> {
         }
     }
 
-    /// Reads a string literal whose text begins `ahead` bytes on; a doubled quote belongs to it.
+    /// Reads a string literal whose text begins `ahead` bytes after the current position; a doubled quote is part of
+    /// the text.
     fn literal(&mut self, ahead: usize, quote: u8) {
         self.at += ahead;
         while self.at < self.sql.len() {

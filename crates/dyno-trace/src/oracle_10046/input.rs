@@ -14,8 +14,8 @@ use super::refusal::Refusal;
 /// Memory limit of an xz or lzma decoder [KiB]: the largest preset needs 65 MiB.
 const DECODER_KIB: u32 = 96 * 1024;
 
-/// Largest ratio of unpacked text to compressed input. Traces compress by 8 to 60, those that repeat one line forever
-/// by 200.
+/// Largest ratio of unpacked text to compressed input. Traces compress by a factor of 8 to 60, traces that only repeat
+/// one line by 200.
 const RATIO_MAX: u64 = 400;
 
 /// Size of text up to which the ratio is not checked [bytes].
@@ -110,7 +110,7 @@ fn stream(
     Ok(Input::Stream(Box::new(Limited { from: reader, packed, text: 0, limit }), compression))
 }
 
-/// A small file unpacks to so much text that it cannot be a trace; reading stops here.
+/// Error for a small file that unpacks to so much text that it cannot be a trace; reading stops there.
 #[derive(Debug, thiserror::Error)]
 #[error("{packed} bytes unpack to more than {text} bytes, over {RATIO_MAX} times as much")]
 pub struct TooDense {
@@ -145,11 +145,11 @@ fn buffered<R: Read>(raw: R) -> BufReader<R> {
     BufReader::with_capacity(256 * 1024, raw)
 }
 
-/// Reader that counts its bytes.
+/// Reader that counts the bytes it reads.
 struct Counted<R> {
     from: Chain<Cursor<Vec<u8>>, R>,
     taken: Arc<AtomicU64>,
-    /// Bytes of this input alone.
+    /// Number of bytes read from this input only.
     own: Arc<AtomicU64>,
 }
 
@@ -164,7 +164,7 @@ impl<R: Read> Read for Counted<R> {
 
 /// Returns the inputs that `given` stands for: files, `-` for standard input, directories (all `*.trc` below them,
 /// compressed or not), patterns. The files of one directory or pattern are in natural order (`ora_9` before `ora_10`).
-/// A path that cannot be found yields a refusal, the others stay.
+/// A path that cannot be found yields a refusal; the other paths are still returned.
 pub fn expand<P: AsRef<Path>>(given: &[P]) -> (Vec<Source>, Vec<Refusal>) {
     let mut sources = Vec::new();
     let mut refusals = Vec::new();
@@ -211,7 +211,7 @@ fn expand_one(path: &Path) -> Result<Vec<Source>, Refusal> {
     Ok(in_order(files))
 }
 
-/// Finds the traces in and below a directory; links to directories are not followed, so the search ends.
+/// Finds the traces in and below a directory; links to directories are not followed, so that the search always ends.
 fn directory(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in path.read_dir()? {
         let entry = entry?;
@@ -226,7 +226,7 @@ fn directory(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns true for `x.trc`, with or without the suffix of a compression.
+/// Returns true for `x.trc`, with or without a compression suffix such as `.gz`.
 fn is_trace_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let packed = [".gz", ".xz", ".lzma", ".bz2", ".zst", ".zstd"];
@@ -239,7 +239,7 @@ fn in_order(mut files: Vec<PathBuf>) -> Vec<Source> {
     files.into_iter().map(Source::File).collect()
 }
 
-/// Compares names in natural order: runs of digits by their value.
+/// Compares names in natural order: runs of digits are compared by their value.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
     while let (Some(x), Some(y)) = (left.first(), right.first()) {

@@ -1,7 +1,7 @@
 //! Jobs that read any number of traces: for a profile, for an import, or for a report on their contents.
 //!
-//! Several files are read in parallel, one thread each; a single file is lexed by several threads and accounted for by
-//! one. A refused file is reported, and the others are still read.
+//! Several files are read in parallel, one thread each; a single file is lexed by several threads, and one thread
+//! accounts for its time. A refused file is reported, and the others are still read.
 
 mod options;
 mod report;
@@ -100,7 +100,7 @@ pub struct Job {
     taken: Arc<AtomicU64>,
     total: AtomicU64,
     stop: AtomicBool,
-    /// Units of time of the files whose stamps show another one [ns].
+    /// Unit of time [ns] of each file whose stamps show another unit than the assumed one, by the file's number.
     units: Mutex<BTreeMap<u32, i64>>,
 }
 
@@ -116,7 +116,8 @@ impl Job {
         }
     }
 
-    /// Returns bytes read and bytes in total, compressed; the total is 0 until it is known.
+    /// Returns the number of bytes read and the total number, both as stored on disk (compressed); the total is 0 until
+    /// it is known.
     pub fn progress(&self) -> (u64, u64) {
         (self.taken.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
@@ -319,7 +320,8 @@ impl Job {
         Ok(whole.text())
     }
 
-    /// Returns the result of each file; the outer error is the folder's.
+    /// Imports the files into `out` and returns the result of each; an error of the outer [`Outcome`] concerns the
+    /// folder.
     fn import_tasks(&self, tasks: &[Task], out: &Path, alone: bool) -> Result<Outcome<Vec<Outcome<Read>>>, Again> {
         let registry = Registry::default();
         let folder = match Folder::create(out) {

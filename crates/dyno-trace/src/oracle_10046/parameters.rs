@@ -47,12 +47,12 @@ impl<'a> Iterator for Parameters<'a> {
 
 /// Names of the parameters of a file's waits.
 ///
-/// The waits of one event nearly always have the same names; they are compared with those of the last wait, and only
-/// the numbers are parsed.
+/// The waits of one event nearly always have the same names; the names are compared with those of the event's last
+/// wait, and only the numbers are parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Layouts {
     names: Names,
-    /// Layouts by the number of the event.
+    /// Layout of each event's last wait, by the event's number.
     last: Vec<Layout>,
     joined: Vec<u8>,
 }
@@ -64,11 +64,11 @@ struct Layout {
     names: Vec<Name>,
 }
 
-/// Name with its `=` and, except for the first, the blank before; compared sixteen bytes at a time.
+/// Name with its `=` and, except for the first name, the blank before it; compared sixteen bytes at a time.
 #[derive(Clone, Debug)]
 struct Name {
     len: usize,
-    /// Bytes, and which of them count.
+    /// Sixteen bytes of the name at a time, and a mask of the bytes that count.
     parts: Vec<(u128, u128)>,
 }
 
@@ -82,7 +82,7 @@ impl Name {
         Self { len: text.len(), parts: text.chunks(16).map(part).collect() }
     }
 
-    /// Returns true if this name is at `at`; may return false if few bytes follow the name.
+    /// Returns true if this name is at `at`; may return false for a match if too few bytes follow the name.
     #[inline]
     fn stands(&self, bytes: &[u8], at: usize) -> bool {
         self.parts.iter().enumerate().all(|(number, (part, mask))| {
@@ -159,7 +159,7 @@ impl Layouts {
         (layout.number, values)
     }
 
-    /// Returns the names by their numbers.
+    /// Returns the lists of parameter names, by their ids.
     pub fn names(&self) -> &Names {
         &self.names
     }

@@ -33,7 +33,7 @@ pub use request::Request;
 /// Largest number of fields to group by at once.
 pub const BY_MAX: usize = 4;
 
-/// Largest number of items buffered for the first stamp of their session.
+/// Largest number of items buffered until the first stamp of their session.
 const EARLY_MAX: usize = 1 << 15;
 
 /// Longest beginning of a statement that a profile shows [bytes].
@@ -78,7 +78,7 @@ pub(super) fn slot(what: What) -> usize {
 /// A map from a group's numbers to its line.
 type Groups = HashMap<[i64; BY_MAX], (Item, usize), BuildHasherDefault<NumberHasher>>;
 
-/// Accumulates the items of one file.
+/// Sums over the items of one file.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // What of the request matters at every item.
 pub struct Summing {
@@ -95,7 +95,7 @@ pub struct Summing {
     groups: Groups,
     lines: Vec<Lines>,
     kinds: Vec<KindSum>,
-    /// Items whose session has no stamp yet, buffered where times matter.
+    /// Items whose session has no stamp yet; buffered if the request needs their times.
     early: Vec<Item>,
     needs_times: bool,
     /// Sessions whose clock is anchored.
@@ -133,7 +133,7 @@ impl Summing {
         }
     }
 
-    /// Returns the dictionary of items' numbers; a caller that adds items itself fills it.
+    /// Returns the dictionary of the numbers in items; a caller that adds items itself must fill it.
     pub fn dictionary(&mut self) -> &mut Dictionary {
         &mut self.dictionary
     }
@@ -147,7 +147,8 @@ impl Summing {
         }
     }
 
-    /// Adds items that were buffered for the first stamp of a session, or of any: their times are known now.
+    /// Adds the items that were buffered until the first stamp of `session` (of all sessions if it is `None`): their
+    /// times are known now.
     fn add_early(&mut self, session: Option<u32>) {
         for item in std::mem::take(&mut self.early) {
             if session.is_none_or(|session| item.session == session) {

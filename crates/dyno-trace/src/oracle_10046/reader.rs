@@ -1,4 +1,4 @@
-//! Reader from batches of records to rows: keeps the state that runs through a file.
+//! Reader that turns batches of records into rows and carries state from one record to the next.
 //!
 //! The reader knows a record's session, the statement of its cursor, its time, and its caller, and passes rows to a
 //! [`Sink`]. One reader reads one file.
@@ -55,11 +55,11 @@ impl Default for Reading {
 /// What a file says about being a piece of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pieces {
-    /// True if it was cut at a size limit.
+    /// True if the file was cut at a size limit.
     pub cut: bool,
-    /// True if it continues another file.
+    /// True if the file continues another file.
     pub continued: bool,
-    /// True if another file continues it.
+    /// True if another file continues this file.
     pub continues: bool,
 }
 
@@ -94,7 +94,7 @@ pub struct Reader<S> {
     calls: u64,
     waits: u64,
     binds_cursor: u64,
-    /// Numbers of events by the numbers of their names in the batch.
+    /// Number of each event in the file, by the number of its name in the batch.
     batch_events: Vec<u32>,
     /// True if a header was read in the middle of the file and no record since.
     header_again: bool,
@@ -183,7 +183,7 @@ impl<S: Sink> Reader<S> {
         value.saturating_mul(unit_ns).clamp(-LONGEST_NS, LONGEST_NS)
     }
 
-    /// Returns a time of the trace's clock [ns]; that of the last record's end if it is missing.
+    /// Returns a `tim` of the trace's clock in ns; if it is missing, the end of the session's last record [ns].
     #[inline]
     fn moment(&self, tim: i64) -> i64 {
         if tim == NONE { self.sessions[self.current].last().unwrap_or(0) } else { tim.saturating_mul(self.unit_ns) }
@@ -263,7 +263,7 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// Returns the statement of a call's cursor and remembers the call there.
+    /// Returns the statement and the parsing user of a call's cursor, and remembers the call as the cursor's last.
     #[inline]
     fn statement_of_call(&mut self, call: &Call, at: Place) -> (u32, i64) {
         let found = self.statement(call.cursor, at);

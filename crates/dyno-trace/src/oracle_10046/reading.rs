@@ -1,4 +1,4 @@
-//! Options and the receiver of batches, common to files read at offsets and streams.
+//! Options for reading, and the receiver of batches; common to files read at offsets and to streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,8 @@ pub struct ReadOptions {
     pub file: u32,
     /// True if binds become records.
     pub binds: bool,
-    /// Number of threads that read and lex beside the calling one; 0: only the calling thread works.
+    /// Number of threads that read and lex in addition to the calling thread; with 0, the calling thread does
+    /// everything.
     pub threads: usize,
     /// Approximate size of a batch [bytes].
     pub chunk_bytes: usize,
@@ -77,7 +78,7 @@ impl<'a, E> Sink<'a, E> {
         Sink { on_batch, end, any_record: false, last_tim: NONE }
     }
 
-    /// Passes a batch on and returns it for reuse; `last`: the file ends with it.
+    /// Passes a batch on and returns it for reuse; `last` is true if the file ends with it.
     pub(super) fn take(&mut self, mut batch: Batch, last: bool) -> Result<Batch, E> {
         if last {
             doubt(&mut batch, self.last_tim);

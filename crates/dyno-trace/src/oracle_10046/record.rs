@@ -5,7 +5,7 @@
 //!
 //! Units are the file's own: microseconds (centiseconds in 8i); [`NONE`] if a field is missing.
 
-/// Stands for a numeric field that the line does not have.
+/// Value of a numeric field that the line does not have.
 pub const NONE: i64 = i64::MIN;
 
 /// A piece of text: a range of the batch's bytes.
@@ -34,7 +34,7 @@ pub struct Batch {
     pub records: Vec<Placed>,
     /// Unreadable stretches.
     pub unread: Vec<Unread>,
-    /// Number of event names that have a number; most have one.
+    /// Number of event names that the lexer has numbered in this batch; most names have a number.
     pub names: u32,
 }
 
@@ -97,7 +97,7 @@ pub enum CallKind {
     SortUnmap,
     /// CLOSE.
     Close,
-    /// A LOB call; which one is in [`Call::name`].
+    /// A LOB call; [`Call::name`] says which.
     Lob,
     /// RPC EXEC of Forms clients.
     Rpc,
@@ -165,7 +165,8 @@ pub struct Wait {
 }
 
 /// Number of an event name, below [`Batch::names`]: within a batch, equal numbers mean equal names. A name without a
-/// number has `u32::MAX`. The number is not content of the file, so all values compare as equal and print as `_`.
+/// number has `u32::MAX`. The number is not part of the file's content, so all values compare as equal and print as
+/// `_`.
 #[derive(Clone, Copy)]
 pub struct NameNumber(pub u32);
 
@@ -202,13 +203,13 @@ pub struct Cursor {
     pub lid: i64,
     /// Command code.
     pub oct: i64,
-    /// Trace's own clock.
+    /// Time on the trace's own clock.
     pub tim: i64,
     /// Hash value of the text; `NONE` in PARSE ERROR.
     pub hv: i64,
     /// Number of the error of PARSE ERROR.
     pub err: i64,
-    /// Address.
+    /// Address of the statement in the server's memory.
     pub ad: Text,
     /// SQL identifier; empty before 11.1.
     pub sqlid: Text,
@@ -259,7 +260,7 @@ pub struct Failure {
     pub cursor: u64,
     /// Number of the error.
     pub err: i64,
-    /// Trace's own clock.
+    /// Time on the trace's own clock.
     pub tim: i64,
 }
 
@@ -270,7 +271,7 @@ pub struct Xct {
     pub rollback: bool,
     /// True if nothing had been changed.
     pub read_only: bool,
-    /// Trace's own clock; `NONE` in 10g.
+    /// Time on the trace's own clock; `NONE` in 10g.
     pub tim: i64,
 }
 
@@ -306,7 +307,7 @@ pub enum StampKind {
     ContinuesIn,
     /// DUMP FILE SIZE IS LIMITED: the trace was cut here.
     SizeLimit,
-    /// APPNAME: module and action to 9i; `value` is the whole line.
+    /// APPNAME: module and action up to 9i; `value` is the whole line.
     Appname,
     /// Another key; `value` is the whole line.
     Unknown,
@@ -333,7 +334,7 @@ pub struct Stamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
-    /// A known record with a field missing or not a number; the rest was kept if usable.
+    /// A field of a known record is missing or not a number; the rest was kept if usable.
     Torn,
     /// Two records on one line; both were read as far as they are intact.
     Glued,
@@ -369,7 +370,7 @@ impl Batch {
         self.bytes.get(start..start + text.len as usize).unwrap_or_default()
     }
 
-    /// Returns the bytes from a piece of text to the end of the batch, and its length.
+    /// Returns the bytes from the start of a piece of text to the end of the batch, and the length of the piece.
     pub fn bytes_from(&self, text: Text) -> (&[u8], usize) {
         (self.bytes.get(text.start as usize..).unwrap_or_default(), text.len as usize)
     }

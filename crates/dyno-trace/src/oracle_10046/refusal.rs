@@ -10,7 +10,7 @@ use super::compression::Compression;
 /// A file, directory or pattern that cannot be read as traces.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// It cannot be opened or read.
+    /// The file or directory cannot be opened or read.
     #[error("{}: cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.

@@ -36,7 +36,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Adds another call's figures; sums are limited to the range of the numbers.
+    /// Adds another call's figures; the sums are limited to the range of `i64`.
     #[inline]
     pub fn add(&mut self, other: &Self) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
@@ -46,7 +46,7 @@ impl Figures {
         self.current = self.current.saturating_add(other.current);
     }
 
-    /// Returns these figures less another call's.
+    /// Returns these figures minus those of another call.
     #[inline]
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
@@ -75,7 +75,7 @@ pub struct CallRow {
     pub statement: u32,
     /// Kind: see [`super::events::KINDS`]; LOB calls are numbered by name after them.
     pub kind: u16,
-    /// Type of a LOB call's LOB: 0 for none, else its number in the file's words plus one.
+    /// Type of a LOB call's LOB: 0 for none, otherwise the type's number in the file plus one.
     pub lob_type: u16,
     /// Recursion depth.
     pub depth: u8,
@@ -89,7 +89,7 @@ pub struct CallRow {
     pub cursor: u64,
     /// End on the trace's clock, in the file's unit.
     pub tim: i64,
-    /// True if the session's clock had no stamp yet: [`Sink::shift`] may come.
+    /// True if the session's clock had no stamp yet: [`Sink::shift`] may still shift this row.
     pub early: bool,
     /// Start [ns since the UNIX epoch, wall clock].
     pub started_ns: i64,
@@ -107,7 +107,7 @@ pub struct CallRow {
     pub current: i64,
     /// Exclusive figures.
     pub own: Figures,
-    /// Waits directly inside, without those of children [ns].
+    /// Time of the waits directly inside the call, without the waits of its children [ns].
     pub own_wait_ns: i64,
     /// Plan hash value; [`NONE`] if missing.
     pub plan_hash: i64,
@@ -140,13 +140,14 @@ pub struct WaitRow {
     pub statement: u32,
     /// Number of the event in the file's [`super::events::Events`].
     pub event: u32,
-    /// True if it is think time: a message from the client of at least the given length.
+    /// True if it is think time: a wait for a message from the client that was at least as long as the think-time
+    /// limit.
     pub think: bool,
     /// Cursor number.
     pub cursor: u64,
     /// End on the trace's clock, in the file's unit; [`NONE`] in 8i and 9i.
     pub tim: i64,
-    /// True if the session's clock had no stamp yet: [`Sink::shift`] may come.
+    /// True if the session's clock had no stamp yet: [`Sink::shift`] may still shift this row.
     pub early: bool,
     /// Start [ns since the UNIX epoch, wall clock].
     pub started_ns: i64,
@@ -169,7 +170,7 @@ pub struct Owner {
     pub depth: u8,
 }
 
-/// Context of the rarer records.
+/// Position, session, statement and time of one of the rarer records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belongs {
     /// Position in the file.
@@ -214,7 +215,7 @@ pub struct NewStatement<'a> {
     pub key: &'a str,
     /// Text of the statement; `None` if the trace does not have it.
     pub text: Option<&'a [u8]>,
-    /// True if no earlier file of the run had it.
+    /// True if no file of the run that was read earlier had the statement.
     pub first: bool,
 }
 
@@ -240,11 +241,11 @@ pub trait Sink {
     fn adopt(&mut self, child: u64, parent: Owner) {}
     /// Receives the owner of a wait; `wait` is a wait's number or the result of [`Sink::merge_waits`].
     fn own(&mut self, wait: u64, owner: Owner) {}
-    /// Merges calls without a parent under one number, since they are too many.
+    /// Merges calls without a parent, because there are too many of them, and returns the number that stands for them.
     fn merge_calls(&mut self, calls: &[u64]) -> u64 {
         0
     }
-    /// Merges waits without an owner under one number, since they are too many.
+    /// Merges waits without an owner, because there are too many of them, and returns the number that stands for them.
     fn merge_waits(&mut self, waits: &[u64]) -> u64 {
         0
     }
@@ -270,15 +271,15 @@ pub trait Sink {
     fn header_again(&mut self, line: &str, at: Belongs) {}
     /// Receives the record of a session's latest plain stamp: its `tim` and the error of the clock.
     fn anchor(&mut self, session: u32, tim: i64, residual_ns: i64) {}
-    /// Shifts the rows of this session from these running numbers on: their clock had no anchor.
+    /// Shifts the rows of this session, from these running numbers on, by `by_ns`: until now their clock had no anchor.
     fn shift(&mut self, session: u32, from_call: u64, from_wait: u64, by_ns: i64) {}
-    /// Receives a session's name and process, new or improved.
+    /// Receives the name and process of a session when they are new or more is known of them.
     fn session(&mut self, number: u32, name: &str, process: &str) {}
-    /// Receives a new name by its number in the file; numbers come in order.
+    /// Receives a new name and its number in the file; numbers come in order.
     fn name(&mut self, what: Named, number: u32, name: &[u8]) {}
-    /// Receives a new context by its number in the file.
+    /// Receives a new context and its number in the file.
     fn context(&mut self, number: u32, context: &Context) {}
-    /// Ends a batch: the sink may write, and returns its first error.
+    /// Ends a batch: the sink may write its rows now, and returns the first error that it had.
     fn end_batch(&mut self, batch: &Batch) -> Result<(), EvidenceError> {
         Ok(())
     }
@@ -293,7 +294,7 @@ impl Sink for NoSink {
     fn wait(&mut self, _batch: &Batch, _row: &WaitRow) {}
 }
 
-/// Returns a figure with 0 for a missing one.
+/// Returns a figure, or 0 if it is missing.
 #[inline]
 pub(super) fn known(value: i64) -> i64 {
     if value == NONE { 0 } else { value }

@@ -48,11 +48,11 @@ pub struct Session {
     pub context_number: Option<u32>,
     /// The account of all segments closed so far.
     pub account: Account,
-    /// First `tim` of the first segment and last of the last [ns].
+    /// First `tim` of the first segment and last `tim` of the last segment [ns].
     pub tims: Option<(i64, i64)>,
     /// Wall clock of the first row [ns]; `None` before it.
     pub started_ns: Option<i64>,
-    /// Running numbers of the first call and wait whose clock has no anchor.
+    /// Running numbers of the first call and the first wait whose times have no anchor.
     pub unanchored: (u64, u64),
     segment: Segment,
     calls: Vec<Pending<Figures>>,
@@ -78,8 +78,8 @@ impl Session {
         self.account.calls + self.account.waits == 0
     }
 
-    /// Counts a call and claims its children and waits; returns its exclusive figures and the waits directly inside.
-    /// `inclusive` holds 0 for missing figures.
+    /// Counts a call and claims its children and waits; returns its exclusive figures and the time of the waits
+    /// directly inside [ns]. `inclusive` holds 0 for missing figures.
     #[inline]
     pub fn call<S: Sink>(
         &mut self,

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::lexer::is_record_line;
 use super::refusal::Refusal;
 
-/// Refuses a file that is no trace of SQL; `first` is the beginning of the file, or all of it if `whole`.
+/// Refuses a file that is not an SQL trace; `first` is the beginning of the file, or all of it if `whole`.
 pub(super) fn sniff(path: &Path, first: &[u8], whole: bool) -> Result<(), Refusal> {
     let path = path.to_owned();
     if first.is_empty() {

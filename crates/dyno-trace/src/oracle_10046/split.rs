@@ -1,9 +1,9 @@
 //! Plain files, read at offsets and lexed by several threads.
 //!
-//! The file is cut at equal distances, each cut moved on to the next line that looks like a call or a wait. Such a line
-//! can also be part of a statement's text, so a piece is only accepted if the piece before it, read to its own end,
-//! ended exactly there; otherwise the stretch is read again from where the piece before it really ended. The result is
-//! that of one thread.
+//! The file is cut at equal distances, and each cut is moved to the next line that looks like a call or a wait. Such a
+//! line can also be part of a statement's text, so a piece is only accepted if the piece before it, read to its own
+//! end, ended exactly there; otherwise the stretch is read again from where the piece before it really ended. The
+//! result is the same as with one thread.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,8 @@ use super::refusal::Refusal;
 
 /// Distances after a cut that are searched for a record, step by step [bytes].
 const PROBES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
-/// Bytes read beyond a piece, so that its last record sees where the next one begins.
+/// Number of bytes read beyond a piece, so that the end of its last record can be recognized by the start of the next
+/// record.
 const SLACK: u64 = 1 << 10;
 
 /// Returns the beginning of a file.
@@ -30,7 +31,7 @@ pub(super) fn first_bytes(file: &File, bytes: u64, path: &Path) -> Result<Vec<u8
     Ok(first)
 }
 
-/// Replaces the content of `to` by up to `count` bytes from `offset` on; fewer at the end of the file.
+/// Replaces the content of `to` with up to `count` bytes from `offset` on; fewer at the end of the file.
 fn fill(file: &File, offset: u64, count: usize, to: &mut Vec<u8>) -> io::Result<()> {
     // What was there before need not be wiped: it is overwritten, or cut off below.
     to.resize(count, 0);
@@ -98,7 +99,7 @@ impl Plan<'_> {
         Ok(None)
     }
 
-    /// Returns `len`, or less if the file ends earlier.
+    /// Returns `len`, or the number of bytes from `offset` to the end of the file if that is smaller.
     fn within(&self, offset: u64, len: u64) -> usize {
         len.min(self.bytes.saturating_sub(offset)) as usize
     }
@@ -138,7 +139,7 @@ fn clear(batch: &mut Batch) {
     batch.lines = 0;
 }
 
-/// Joins the pieces.
+/// Joiner of the pieces, in the order of the file.
 struct Joiner<'a, 'b, E> {
     plan: &'a Plan<'a>,
     options: &'a ReadOptions,
@@ -202,8 +203,8 @@ impl<E: From<Refusal>> Joiner<'_, '_, E> {
     }
 }
 
-/// Reads the whole file. The calling thread joins the pieces in the order of the file; while the next one is not ready
-/// it lexes one itself.
+/// Reads the whole file. The calling thread joins the pieces in the order of the file; while the next piece is not
+/// ready, it lexes one itself.
 pub(super) fn read<E: From<Refusal>>(
     file: &File,
     bytes: u64,
@@ -264,7 +265,8 @@ pub(super) fn read<E: From<Refusal>>(
     })
 }
 
-/// Pieces still to be lexed. A piece is drawn together with its batch, so the lowest one always has a batch.
+/// Pieces still to be lexed. A thread draws a piece only together with a batch, so the lowest-numbered piece being
+/// lexed always has a batch.
 struct Work<'a> {
     plan: &'a Plan<'a>,
     next: Mutex<(u64, mpsc::Receiver<Batch>)>,
@@ -278,8 +280,8 @@ impl Work<'_> {
         self.take(&mut next.0, batch)
     }
 
-    /// Returns the next piece without waiting, or `None` if there is none left or no batch now; a thread that waits for
-    /// a batch holds the lock.
+    /// Returns the next piece without waiting; `None` if there is no piece left, no batch now, or another thread holds
+    /// the lock because it waits for a batch.
     fn draw_now(&self) -> Option<(u64, Batch)> {
         let mut next = self.next.try_lock().ok()?;
         let batch = next.1.try_recv().ok()?;

@@ -5,8 +5,8 @@
 //! texts with one hash value, or damage), it is followed by `~2`, `~3` and so on.
 //!
 //! Files read in parallel share the registry. The order of the files decides which of two texts has the bare key; if
-//! the threads came in another order, [`Registry::is_disordered`] returns true, and the files are read again one after
-//! the other.
+//! the threads registered the texts in another order, [`Registry::is_disordered`] returns true, and the files are read
+//! again one after the other.
 //!
 //! Limits: texts are distinguished by a 64-bit hash. A statement costs about a hundred bytes of memory, not its text.
 
@@ -96,7 +96,7 @@ impl Registry {
         self.shared().keys.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no statements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -174,11 +174,11 @@ impl Statements {
 /// Facts about a cursor; kept after CLOSE, since a cached cursor is used again.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Statement.
+    /// Number of the statement.
     pub statement: u32,
     /// Parsing user; [`NONE`] if the text is unknown.
     pub user_id: i64,
-    /// Plan of the last call; [`NONE`] if none was reported.
+    /// Plan hash value of the last call; [`NONE`] if none was reported.
     pub plan_hash: i64,
     /// Running number of the last call; `u64::MAX` before the first.
     pub last_call: u64,
@@ -188,7 +188,8 @@ pub struct Known {
 #[derive(Debug)]
 pub struct Cursors {
     entries: Vec<(u64, Known)>,
-    /// Number plus one of the entry; the length is a power of two, at most half of it used.
+    /// Hash table of the entries' indexes plus one, 0 for an empty slot; its length is a power of two, and at most half
+    /// of it is used.
     slots: Vec<u32>,
     last: usize,
 }
@@ -256,7 +257,7 @@ impl Cursors {
         self.slots[at] = entry as u32 + 1;
     }
 
-    /// Returns the statement of a cursor as far as it is known.
+    /// Returns the number of a cursor's statement; [`NO_STATEMENT`] if it is unknown.
     pub fn statement(&mut self, cursor: u64) -> u32 {
         self.get(cursor).map_or(NO_STATEMENT, |known| known.statement)
     }

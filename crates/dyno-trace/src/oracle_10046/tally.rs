@@ -28,11 +28,11 @@ const SAMPLE_MAX: usize = 120;
 pub struct Missed {
     /// Number of stretches.
     pub count: u64,
-    /// Line number of the first.
+    /// Line number of the first stretch.
     pub line: i64,
-    /// Byte offset of the first.
+    /// Byte offset of the first stretch.
     pub byte_offset: i64,
-    /// Beginning of the first.
+    /// Beginning of the first stretch.
     pub sample: String,
 }
 
@@ -72,7 +72,7 @@ pub fn counter_of(record: &Record) -> usize {
     }
 }
 
-/// Returns the word for a reason.
+/// Returns the word that names a reason.
 pub fn word_of(reason: Reason) -> &'static str {
     match reason {
         Reason::Torn => "torn record",

@@ -1,8 +1,8 @@
 //! Writer of traces from evidence: reading a written trace gives the same evidence.
 //!
 //! Every record is on a line of its own, in the order in which it was read, as the recorded version writes it: one
-//! blank behind `ela=` up to 23.25, Unix line ends, `=====` before every text. Lines that are no evidence are not
-//! written: foreign lines, unreadable stretches, and the BINDS sections if the import was made without binds.
+//! blank after `ela=` up to 23.25, Unix line ends, `=====` before every text. Lines that the evidence does not contain
+//! are not written: foreign lines, unreadable stretches, and the BINDS sections if the import was made without binds.
 //!
 //! Memory: a batch of each table, and the texts of all statements.
 
@@ -76,7 +76,7 @@ fn originals(run: &Path) -> Result<Vec<Original>, EvidenceError> {
     Ok(found)
 }
 
-/// Returns a unique name for a written trace: the original's, without the suffix of a compression.
+/// Returns a unique name for a written trace: the original name without a compression suffix.
 fn name_for(path: &str, taken: &mut BTreeMap<String, u32>) -> String {
     let base = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let cut = base.to_lowercase().find(".trc").filter(|at| *at > 0);

@@ -4,7 +4,7 @@
 //!   first write   in order, requests of the configured size, for a given time
 //!   fill          in order, large requests, up to the end
 //!   read          at random offsets, for a given time
-//!   overwrite     at random offsets, round after round, until the caller finds it steady
+//!   overwrite     at random offsets, round after round, until the caller considers it steady
 //! ```
 //!
 //! `depth` threads have one outstanding request each. The rows of a phase are written as evidence while the next
@@ -41,26 +41,26 @@ const FILL: usize = 1 << 20;
 pub struct FlashSpec {
     /// Seed of the offsets and of the bytes.
     pub seed: u64,
-    /// A file that does not exist yet; with `destroy` a file or block device whose content may be lost.
+    /// A file that does not exist yet; with `destroy`, a file or block device whose content is overwritten.
     pub path: PathBuf,
     /// Size of a request \[bytes\], at most 1 MiB.
     pub block_bytes: usize,
-    /// Number of bytes to use; `None` for the whole existing file or device.
+    /// Number of bytes to use; `None` for all bytes of the existing file or device.
     pub file_bytes: Option<u64>,
     /// Number of outstanding requests.
     pub depth: u16,
-    /// Words of [`Sync`](super::Sync) joined by `+`.
+    /// How a write reaches the device: words of [`Sync`](super::Sync) joined by `+`.
     pub sync: String,
-    /// True if existing content may be destroyed.
+    /// True if the probe is allowed to destroy existing content.
     pub destroy: bool,
 }
 
 /// Kind of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Writes in order, continuing where the last one ended, up to the middle.
+    /// Writes in order, from where the last such phase ended, up to the middle.
     FirstWrite,
-    /// Large writes in order, up to the end.
+    /// Large writes in order, up to the end of the file or device.
     Fill,
     /// Reads at random offsets.
     Read,
@@ -72,7 +72,7 @@ impl Phase {
     /// All phases, in the order of their arms in the evidence.
     pub const ALL: [Self; 4] = [Self::FirstWrite, Self::Fill, Self::Read, Self::Overwrite];
 
-    /// Returns its name in the evidence.
+    /// Returns the phase's name in the evidence.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -89,13 +89,13 @@ impl Phase {
 pub struct FlashReport {
     /// Start \[ns since the epoch\].
     pub started_ns: i64,
-    /// End of its last request \[ns since the epoch\].
+    /// End of the phase's last request \[ns since the epoch\].
     pub ended_ns: i64,
     /// Number of completed requests.
     pub requests: u64,
     /// Size of a request \[bytes\].
     pub request_bytes: u64,
-    /// Offset up to which the file or device was written in order \[bytes\].
+    /// Offset up to which the file or device has been written in order \[bytes\].
     pub written_to: u64,
 }
 
@@ -114,7 +114,7 @@ impl Flash {
     /// Checks the specification and opens its file or device.
     ///
     /// # Errors
-    /// The specification is invalid, or the path is refused.
+    /// The specification is invalid, or the path is not accepted.
     pub fn open(spec: FlashSpec) -> Result<Self, ProbeError> {
         check(&spec)?;
         let unit = if spec.file_bytes.is_some_and(|bytes| bytes < FILL as u64) { spec.block_bytes } else { FILL };
@@ -129,7 +129,7 @@ impl Flash {
         self.target.span_bytes
     }
 
-    /// Runs a phase for `length_ns`, or until it reaches its end.
+    /// Runs a phase for `length_ns`, or until it reaches the end of its range.
     ///
     /// Every session makes at least one request, however late it begins. The rows of the previous phase are written
     /// meanwhile.
@@ -223,7 +223,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Runs one thread; returns its requests, and the error that ended them, if any.
+    /// Runs one thread; returns its requests, and the error that stopped them, or `None`.
     fn carry_out(&self, session: u16) -> (Vec<Request>, Option<std::io::Error>) {
         sharpen_sleep();
         let Flash { target, clock, spec, .. } = self.flash;

@@ -1,4 +1,4 @@
-//! Requests of a phase, kept small until they are saved as calls.
+//! Requests of a phase, in a compact form until they are saved as calls.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) struct Request {
     pub elapsed_ns: i64,
 }
 
-/// Requests of one phase, by session.
+/// Requests of one phase, grouped by session.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub block: u32,

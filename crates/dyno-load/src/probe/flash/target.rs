@@ -13,7 +13,7 @@ use crate::probe::spec::Sync;
 
 const OWN: &str = "name a file that is not there yet, or a folder; --destroy gives up what is there";
 
-/// Open file or device and the number of its bytes that are used.
+/// Open file or device, and how many of its bytes are used.
 #[derive(Debug)]
 pub(super) struct Target {
     pub file: File,
@@ -48,7 +48,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Writes once at offset 0, so that refusals are reported before the probe begins.
+    /// Writes once at offset 0, so that an error is reported before the probe begins.
     ///
     /// The first write of the probe goes there anyway.
     fn try_once(&self, spec: &FlashSpec) -> Result<(), ProbeError> {
@@ -87,7 +87,7 @@ fn made(path: &Path, sync: Sync) -> Result<(File, u64), ProbeError> {
     }
 }
 
-/// Opens a file or device whose content may be destroyed; returns it with its size \[bytes\].
+/// Opens a file or device whose content may be destroyed; returns the open file and its size \[bytes\].
 ///
 /// `O_EXCL` on a block device fails while the device or a part of it is in use: by a file system, swap or a volume
 /// group.

@@ -7,8 +7,8 @@
 //!                      5 Quit
 //! ```
 //!
-//! The parts are divided by tabs. The time, in the server's own zone, is written once a second. A prepared statement
-//! is logged with the values of its parameters when it is executed.
+//! Tabs separate the parts of a line. The time, in the server's own zone, is written at most once a second. A prepared
+//! statement is logged with the values of its parameters when it is executed.
 //!
 //! Limits: no durations and no failures.
 
@@ -33,7 +33,7 @@ struct Head<'a> {
     argument: &'a [u8],
 }
 
-/// Command whose argument may go on in the next line.
+/// Command whose argument may continue in the next line.
 struct Open {
     at_ns: u64,
     line: u64,
@@ -66,7 +66,7 @@ fn head(line: &[u8]) -> Option<Head<'_>> {
     (is_command && is_thread).then(|| Head { time, thread: number(thread), command, argument })
 }
 
-/// Returns the stamp of a time in the form that `PostgreSQL`'s logs have, without a zone.
+/// Returns a time in the form that `PostgreSQL`'s logs have, without a zone.
 fn stamp(time: &[u8]) -> Vec<u8> {
     let mut made = b"20".to_vec();
     for (at, byte) in time.iter().enumerate() {
@@ -118,7 +118,7 @@ pub fn read(lines: &mut Lines, reading: &mut Reading, mut on: impl FnMut(Event, 
     }
 }
 
-/// Hands on the event of an entry that has ended; `of_sql` are the sessions whose last statement was PREPARE or
+/// Passes on the event of an entry that has ended; `of_sql` are the sessions whose last statement was PREPARE or
 /// EXECUTE.
 fn end(open: Option<Open>, of_sql: &mut HashSet<u32>, reading: &mut Reading, on: &mut impl FnMut(Event, &mut Reading)) {
     let Some(Open { at_ns, line, thread, command, argument }) = open else { return };

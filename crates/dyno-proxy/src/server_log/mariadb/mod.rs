@@ -15,14 +15,15 @@ use super::parameters::Parameters;
 /// Value of [`Event::start`] for sessions that are distinguished by their connection's id.
 pub const START: u64 = 1;
 
-/// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:`.
+/// Returns the version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian).
+/// started with:`.
 fn banner(line: &[u8]) -> Option<String> {
     let at = line.ends_with(b"started with:").then(|| memchr::memmem::find(line, b", Version: "))??;
     let version = line[at + 11..].split(|byte| *byte == b' ').next().unwrap_or_default();
     Some(String::from_utf8_lossy(version).into_owned())
 }
 
-/// Returns true for the lines that follow a banner's first.
+/// Returns true for the lines of a banner after its first one.
 fn is_below_banner(line: &[u8]) -> bool {
     line.starts_with(b"Tcp port: ") || (line.starts_with(b"Time") && line.ends_with(b"Argument"))
 }

@@ -11,9 +11,9 @@
 //! from orders;
 //! ```
 //!
-//! The stamp is the second in which the statement began, in UTC. The log's own `use` says which database the statement
-//! is of; a client's `use` follows the stamp, as every text does. Lines of a text that look like the head of another
-//! entry belong to the text unless a semicolon ends the line before.
+//! The stamp is the second in which the statement began, in UTC. A `use` before the stamp is the log's own and names
+//! the database of the statement; a client's `use` is a text and so follows the stamp. Lines of a text that look like
+//! the head of another entry belong to the text unless a semicolon ends the line before.
 //!
 //! Limits: a slow log does not say which statements failed.
 
@@ -96,7 +96,7 @@ fn add(text: &mut Option<Vec<u8>>, line: &[u8]) {
     }
 }
 
-/// Reads a line of an entry's head; returns true for its last one, the stamp.
+/// Reads a line of an entry's head; returns true for the head's last line, which has the stamp.
 fn head(line: &[u8], open: &mut Open) -> bool {
     if let Some(rest) = line.strip_prefix(b"# User@Host: ") {
         // privileges[login] @ host [address]
@@ -132,13 +132,13 @@ fn stamp(line: &[u8]) -> Option<&[u8]> {
     stamp.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.').then_some(stamp)
 }
 
-/// Reads seconds with a fraction.
+/// Parses seconds with a fraction and returns nanoseconds.
 fn nanoseconds(text: &[u8]) -> Option<u64> {
     let seconds: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     (0.0..1e9).contains(&seconds).then_some((seconds * 1e9).round() as u64)
 }
 
-/// Hands on the event of an entry that has ended.
+/// Passes on the event of an entry that has ended.
 fn end(
     open: Open,
     part: Part,

@@ -20,7 +20,7 @@ impl Session {
         self.follower.client(at_ns, Message { tag, length: body.len(), body }, shared);
     }
 
-    /// Keeps a message incompletely: a replay leaves its round trip out.
+    /// Keeps a message without its complete body, so that a replay leaves out its round trip.
     pub(super) fn client_in_part(&mut self, at_ns: u64, tag: u8, body: &[u8], shared: &mut Shared) {
         self.follower.client(at_ns, Message { tag, length: body.len() + 1, body }, shared);
     }

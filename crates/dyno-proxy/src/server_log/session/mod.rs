@@ -1,10 +1,10 @@
 //! A session of a log, as the messages that its client must have sent.
 //!
-//! The messages are handed to the proxy's [`Follower`], which makes calls, think times and the capture of them. A log
-//! tells when a statement ended and how long it took; parse, bind and execute of one execution are one round trip. What
+//! The messages are passed to the proxy's [`Follower`], which turns them into calls, think times and a capture. A log
+//! shows when a statement ended and how long it took; parse, bind and execute of one execution are one round trip. What
 //! a log does not have (numbers of rows, results, the types of parameters, rows of a COPY) is not made up: command tags
-//! have no number, and messages that cannot be sent again are kept incompletely, as the proxy keeps those that mention a
-//! password.
+//! have no number, and messages that cannot be sent again are kept incompletely, as the proxy keeps those that mention
+//! a password.
 
 mod messages;
 mod placing;
@@ -40,7 +40,7 @@ struct Pending {
     said: Said,
     /// Start of its first step [ns].
     begun_ns: u64,
-    /// True if it was parsed now, and not before.
+    /// True if the log shows that the statement was parsed just before; false if it had been prepared earlier.
     is_parsed: bool,
     is_bound: bool,
 }
@@ -54,30 +54,30 @@ struct Open {
 /// Reason why a message cannot be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
-    /// The rows of a COPY.
+    /// The log does not have the rows of a COPY.
     Rows,
-    /// Parameters that are not in the log.
+    /// The log does not have the parameters.
     Parameters,
-    /// Parameters that may have been truncated.
+    /// The parameters may have been truncated.
     Cut,
 }
 
 /// Totals of a session for the report.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Executions.
+    /// Number of executions.
     pub executions: u64,
-    /// Of these, those that failed.
+    /// Number of executions that failed.
     pub failed: u64,
-    /// Failures without SQLSTATE.
+    /// Number of failures without SQLSTATE.
     pub stateless: u64,
-    /// Executions without a duration.
+    /// Number of executions without a duration.
     pub untimed: u64,
-    /// Sessions whose first transaction had begun before the log.
+    /// Number of sessions whose first transaction had begun before the log.
     pub begun_before: u64,
-    /// Statements that had been prepared before the log.
+    /// Number of statements that had been prepared before the log.
     pub prepared_before: u64,
-    /// Executions with parameters.
+    /// Number of executions with parameters.
     pub with_parameters: u64,
     /// Shortest duration of an execution [ns].
     pub shortest_ns: Option<u64>,
@@ -103,7 +103,7 @@ pub struct Session {
     bare: Option<(u64, u64)>,
     /// Prepared statements, by the hash of their text.
     named: HashMap<Vec<u8>, u64>,
-    /// Names of SQL's PREPARE.
+    /// Names of the statements that SQL's PREPARE has prepared.
     prepared: HashSet<Vec<u8>>,
     status: u8,
     has_begun: bool,
@@ -191,7 +191,7 @@ impl Session {
         self.executed(&open.said, (open.begun_ns, until_ns), Ending::Done, shared, counts)
     }
 
-    /// Records that something has ended whose statement may be known later.
+    /// Records that a step has ended whose statement may become known later.
     pub fn ended(&mut self, at_ns: u64, duration_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
         let Some(open) = self.open.take() else {
             let begun_ns = at_ns.saturating_sub(duration_ns);
@@ -250,7 +250,7 @@ impl Session {
         lacks
     }
 
-    /// Records a failed statement; returns `None` if it is unknown which one.
+    /// Records a failed statement; returns `None` if it is unknown which statement failed.
     pub fn failed(
         &mut self,
         failure: Failure,
@@ -332,7 +332,7 @@ impl Session {
 
     /// Ends the session; an unfinished statement is never answered.
     ///
-    /// Returns what could not be kept, and true if a statement was not over.
+    /// Returns what could not be kept, and true if a statement was unfinished.
     pub fn finish(&mut self, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> (Vec<Lack>, bool) {
         let mut lacks = Vec::new();
         let open = self.open.take();

@@ -43,7 +43,7 @@ const UNKNOWN: u32 = u32::MAX;
 struct Known {
     /// Local number by foreign number; foreign numbers are small, since they count names.
     numbers: Vec<u32>,
-    /// Foreign numbers that are known.
+    /// Foreign numbers that have a local number.
     ids: Vec<u32>,
 }
 
@@ -112,7 +112,7 @@ impl Buffer {
         self.rows
     }
 
-    /// Shifts the starts of a session's rows, from the row at `from` on; for calls and waits.
+    /// Shifts the starts of a session's rows, from row `from` on; only for the tables of calls and waits.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let (before, after) = self.values.split_at_mut(STARTED_NS);
         if let (Values::U32(sessions), Values::I64(starts)) = (&before[SESSION], &mut after[0]) {
@@ -134,12 +134,12 @@ impl Buffer {
         Stretch { columns: self.values.iter_mut().zip(&mut self.known), rows }
     }
 
-    /// Returns the columns so far, which may still be changed.
+    /// Returns the columns filled so far, so that they can be changed.
     pub fn values(&mut self) -> &mut [Values] {
         &mut self.values
     }
 
-    /// Passes the columns on; the buffer is empty afterwards and keeps its memory.
+    /// Passes the columns to `to`; afterwards the buffer is empty and keeps its memory.
     pub fn drain<T>(&mut self, to: impl FnOnce(&mut [Values]) -> T) -> T {
         let done = to(&mut self.values);
         self.values.iter_mut().for_each(Values::clear);
@@ -183,7 +183,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// Fills the next column with tiny whole numbers; 255 is missing.
+    /// Fills the next column with tiny whole numbers; 255 means missing.
     #[inline(always)]
     pub fn u8(mut self, value: impl Fn(&R) -> u8) -> Self {
         if let Some((Values::U8(values), _)) = self.columns.next() {
@@ -201,7 +201,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// Fills the next column with words, by their numbers; `u32::MAX` is missing.
+    /// Fills the next column with words, by their numbers; `u32::MAX` means missing.
     #[inline(always)]
     pub fn words(mut self, id: impl Fn(&R) -> u32, word: impl Fn(u32) -> String) -> Self {
         if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
@@ -241,7 +241,7 @@ impl Row<'_> {
         self
     }
 
-    /// Fills the next column with a tiny whole number; 255 is missing.
+    /// Fills the next column with a tiny whole number; 255 means missing.
     pub fn u8(mut self, value: u8) -> Self {
         if let Some((Values::U8(values), _)) = self.columns.next() {
             values.push(value);
@@ -273,7 +273,7 @@ impl Row<'_> {
         self
     }
 
-    /// Fills the next column with a word; `u32::MAX` is missing.
+    /// Fills the next column with a word, by its number; `u32::MAX` means missing.
     pub fn word(mut self, id: u32, word: impl FnOnce(u32) -> String) -> Self {
         if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
             numbers.push(known.number(id, list, word));
@@ -282,7 +282,7 @@ impl Row<'_> {
     }
 }
 
-/// Returns a sum as `i64`, limited to its range.
+/// Returns a sum as `i64`, limited to the range of `i64`.
 pub fn narrow(value: i128) -> i64 {
     value.clamp(i128::from(NONE + 1), i128::from(i64::MAX)) as i64
 }

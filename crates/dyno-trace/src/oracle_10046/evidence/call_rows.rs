@@ -9,12 +9,12 @@ use super::buffer::Buffer;
 use super::late_rows::{LateRow, LateRows};
 use super::{row_id, tables};
 
-/// Index of the first column that later rows may still change.
+/// Index of the first column whose values can still change when later records are read.
 const DEPTH: usize = 14;
 const PARENT: usize = 15;
 const ORPHAN: usize = 22;
 
-/// A call and the id of its parent if found, else [`NONE`].
+/// A call with the id of its parent; [`NONE`] while the parent is unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept {
     row: CallRow,
@@ -47,7 +47,7 @@ impl Names<'_> {
     }
 }
 
-/// Calls whose parents are still to come.
+/// Calls whose parents come later in the file.
 pub type Calls = LateRows<Kept>;
 
 impl Calls {

@@ -1,7 +1,7 @@
-//! Folder of an import: parts of the large tables by file, one part for each small table.
+//! Folder of an import: the large tables have parts for each file, each small table has one part for all files.
 //!
-//! Files with few rows share parts, [`TOGETHER`] neighbours each: thousands of small files would make thousands of
-//! parts, and every query would open them all.
+//! Of [`TOGETHER`] neighbouring files, those with few rows share parts: otherwise thousands of small files would make
+//! thousands of parts, and every query would have to open them all.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Small {
         Self::Files,
     ];
 
-    /// Returns the name of the table, which is also that of its file.
+    /// Returns the name of the table, which is also the name of its file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Statements => "statements",
@@ -99,7 +99,7 @@ pub fn shared_part(file: u32) -> String {
     format!("g{:06}", file / TOGETHER)
 }
 
-/// Parts shared by neighbours, and the number of files that are finished.
+/// Parts that neighbouring files share, and how many of these files are finished.
 #[derive(Default)]
 struct Shared {
     tables: HashMap<&'static str, Table>,
@@ -110,7 +110,7 @@ struct Shared {
 pub struct Folder {
     dir: PathBuf,
     small: Vec<Mutex<Table>>,
-    /// Shared parts by the number of the neighbourhood.
+    /// Shared parts by the number of the group of neighbouring files.
     shared: Mutex<HashMap<u32, Shared>>,
 }
 
@@ -165,7 +165,7 @@ impl Folder {
         tables.get_mut(table).map_or(Ok(()), |part| part.write(values))
     }
 
-    /// Marks a file as finished; after the last of its neighbours their shared parts are renamed into place.
+    /// Marks a file as finished; when all its neighbours are finished, their shared parts are renamed into place.
     ///
     /// # Errors
     /// A part cannot be written.

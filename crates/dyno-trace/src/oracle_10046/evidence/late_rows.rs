@@ -14,19 +14,19 @@ pub trait LateRow: Copy + Default {
     /// Columns of the table.
     const COLUMNS: &'static [Column];
 
-    /// Returns the number of the session and the start [ns].
+    /// Returns the number of the row's session, and the row's start [ns], which may be changed.
     fn session_and_start(&mut self) -> (u32, &mut i64);
 
     /// Fills the columns from rows, in the order of the table; must be `#[inline(always)]`.
     fn fill(rows: &[Self], columns: &mut Buffer, file: u32, names: &Self::Names<'_>);
 }
 
-/// Rows whose links are not yet known. The latest are kept as rows, the earlier ones as columns.
+/// Rows whose links are not yet known. The latest rows are kept as rows, the earlier ones as columns.
 pub struct LateRows<K> {
     pub(super) file: u32,
     /// Places for the latest rows.
     recent: Box<[K; STRETCH]>,
-    /// Number of these places that are in use.
+    /// Number of places in use.
     used: usize,
     pub(super) columns: Buffer,
 }
@@ -43,7 +43,7 @@ impl<K: LateRow> LateRows<K> {
         self.columns.rows() + self.used
     }
 
-    /// Adds a row and returns its place, which the caller has to fill: a row is copied once.
+    /// Adds a row and returns its place, which the caller has to fill; this way a row is copied only once.
     #[inline]
     pub(super) fn add(&mut self, names: &K::Names<'_>) -> &mut K {
         if self.used == STRETCH {

@@ -46,7 +46,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Appends the file's last rows; if they are its only ones, they go into the part shared with its neighbours.
+    /// Appends the file's last rows. If the file has no other rows in this table, they go into the part that it shares
+    /// with its neighbours.
     ///
     /// # Errors
     /// A part cannot be written.

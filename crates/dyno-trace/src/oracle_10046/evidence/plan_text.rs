@@ -1,7 +1,7 @@
 //! Parser of the text of a STAT line: the operation, its partitions, its figures.
 //!
 //! `TABLE ACCESS FULL T (cr=4 pr=0 pw=0 str=1 time=26 us cost=2 size=3 card=1)`. 9i writes `r` and `w` for `pr` and
-//! `pw`; 23.26 puts the unit behind `dw`. A figure that is not a number counts as missing.
+//! `pw`; 23.26 puts the unit after `dw`. A figure that is not a number counts as missing.
 
 use dyno_evidence::NONE;
 

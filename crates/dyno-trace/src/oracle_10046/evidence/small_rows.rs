@@ -17,7 +17,7 @@ use super::plan_text::plan_text;
 /// Number of rows of a small table that are written at once.
 const SMALL_ROWS: usize = 1 << 14;
 
-/// A `***` line whose record may be still to come.
+/// A `***` line whose record may come later.
 #[derive(Debug)]
 struct StampRow {
     at: Belongs,
@@ -40,11 +40,11 @@ pub struct SmallRows {
     keep_binds: bool,
     buffers: Vec<Buffer>,
     stamps: Vec<StampRow>,
-    /// Row of the latest plain stamp until its record is read.
+    /// Index of the latest plain stamp's row, until the record of that stamp has been read.
     waiting: Option<usize>,
 }
 
-/// Returns the word for a stamp's kind.
+/// Returns the word for a kind of stamp in the tables.
 pub fn stamp_word(kind: StampKind) -> &'static str {
     match kind {
         StampKind::Clock => "clock",
@@ -97,7 +97,7 @@ impl SmallRows {
         self.flush(SMALL_ROWS)
     }
 
-    /// Writes everything.
+    /// Writes all buffered rows.
     ///
     /// # Errors
     /// A part cannot be written.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use dyno_evidence::EvidenceError;
 use dyno_evidence::private::{aside_of, create_file};
 
-/// Marks a number that stands for several; the other bits are the offset in the file.
+/// Bit that marks a number as standing for several numbers; the other bits are the offset in the file.
 const MARK: u64 = 1 << 63;
 
 /// Spilled numbers; the file is removed when this is dropped.
@@ -44,7 +44,7 @@ impl Spill {
         self.file.as_mut().ok_or_else(|| EvidenceError::Io { path: path.clone(), source: missing })
     }
 
-    /// Spills numbers and returns the one that stands for them.
+    /// Spills numbers and returns the number that stands for them.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -9,17 +9,17 @@ use super::buffer::Buffer;
 use super::late_rows::{LateRow, LateRows};
 use super::{row_id, tables};
 
-/// Index of the first column that later rows may still change.
+/// Index of the first column whose values can still change when later records are read.
 const CALL: usize = 14;
 const DEPTH: usize = 15;
 
-/// A wait with its parameters and the owner found so far.
+/// A wait with its parameters, and with its owner if that has been found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept {
     row: WaitRow,
     /// First three parameters; [`NONE`] if missing.
     values: [i64; 3],
-    /// Number of the parameters' names.
+    /// Number that identifies the parameters' names.
     names: u32,
     /// Id of its owner; [`NONE`] without one.
     owner: i64,
@@ -54,12 +54,12 @@ impl Names<'_> {
     }
 }
 
-/// Waits whose owners are still to come.
+/// Waits whose owners come later in the file.
 pub type Waits = LateRows<Kept>;
 
 impl Waits {
-    /// Adds a wait with its first parameters and the number of their names; `base` is added to the numbers of its
-    /// session and context.
+    /// Adds a wait with its first three parameters; `names` identifies their names, and `base` is added to the numbers
+    /// of the wait's session and context.
     #[inline]
     pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
         let kept = self.add(words);

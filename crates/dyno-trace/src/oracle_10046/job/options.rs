@@ -7,7 +7,7 @@ use super::super::profile::{BY_MAX, Request};
 use super::super::reader::Reading;
 use super::JobError;
 
-/// What to read, and how.
+/// Options of a job: the files to read, and the options for reading them.
 #[derive(Clone, Debug)]
 pub struct JobOptions {
     /// Files, directories and patterns, each with its arm.

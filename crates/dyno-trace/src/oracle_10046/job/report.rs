@@ -30,7 +30,7 @@ impl JobReport {
         Self { files: Vec::new(), refused, first_refusal }
     }
 
-    /// Returns the result of a file; notes a refusal and returns `None`; any other error ends the job.
+    /// Returns the result of a file. A refusal is noted and gives `None`; any other error ends the job.
     pub(super) fn good<T>(&mut self, outcome: Outcome<T>) -> Result<Option<T>, JobError> {
         match outcome {
             Ok(value) => Ok(Some(value)),

@@ -14,9 +14,9 @@ pub(super) struct Found {
     pub lines: u32,
 }
 
-/// Returns the bind that begins at `start` with its first line (or with a further line, if a stamp interrupted it: its
-/// number is then `NONE`), and the start of the next line; `None` if more bytes are needed. `keep`: parse it; otherwise
-/// only find its end.
+/// Returns the bind at `start` and the start of the next line; `None` if more bytes are needed. `start` is at the
+/// bind's first line, or at a further line if a stamp interrupted the bind; the bind's number is then `NONE`. If `keep`
+/// is false, the bind is not parsed: only its end is found.
 pub(super) fn bind(bytes: &[u8], start: usize, closed: bool, keep: bool, faults: &mut Faults) -> Option<Found> {
     let mut lines = Lines::new(bytes, start, closed);
     let (_, first_end, mut next) = lines.next()?;
@@ -127,7 +127,7 @@ fn number(head: &[u8], faults: &mut Faults) -> i64 {
     faults.number(&rest[..digits])
 }
 
-/// Returns the number after the first of `names` found in `head`; `NONE` without any.
+/// Returns the number after the first of `names` found in `head`; `NONE` if none is found.
 fn attribute(head: &[u8], names: &[&[u8]], faults: &mut Faults) -> i64 {
     for name in names {
         let Some(at) = memchr::memmem::find(head, name) else { continue };

@@ -5,7 +5,7 @@ use super::find::find;
 use super::numbers::{Memo, forward, short};
 use crate::oracle_10046::record::{Call, CallKind, NONE, Reason, Text};
 
-/// A call without any value.
+/// A call in which no field is set.
 pub(super) const EMPTY: Call = Call {
     cursor: 0,
     c: NONE,
@@ -28,7 +28,7 @@ pub(super) const EMPTY: Call = Call {
 
 /// Longest line for the fast path [bytes]; longer ones are unusual enough for the careful path.
 const WINDOW: usize = 288;
-/// Shortest call, which need not be searched for its end.
+/// Length of the shortest call [bytes]; the search for the end of a line begins after it.
 const SHORTEST: usize = b"CLOSE #1:c=0,e=0,dep=0,type=0,tim=0".len();
 
 /// Skips `literal` at `at`.
@@ -41,7 +41,7 @@ macro_rules! expect {
     };
 }
 
-/// Reads a number of up to 18 digits as a signed one.
+/// Reads a number of up to 18 digits as a signed number.
 macro_rules! number {
     ($bytes:expr, $at:expr, $way:ident) => {{
         let (value, end) = $way($bytes, $at)?;
@@ -63,7 +63,7 @@ macro_rules! small {
 }
 
 /// Reads a call whose fields are in the order in which every known version writes them, and returns where its LF is.
-/// `rest` begins with the line. `None`: use the careful path.
+/// `rest` begins with the line. `None` if the line needs the careful path.
 #[inline(always)]
 pub(super) fn quick(rest: &[u8], memo: &mut Memo) -> Option<(Call, usize)> {
     let line: &[u8; WINDOW] = rest.first_chunk()?;
@@ -118,7 +118,8 @@ pub(super) fn quick(rest: &[u8], memo: &mut Memo) -> Option<(Call, usize)> {
 /// Result of the careful path: the record if it is usable, and its faults.
 pub(super) type Careful<T> = (Option<T>, Faults);
 
-/// Reads a call by its fields' names. It is usable if it has an end, a length, and a depth where its kind has one.
+/// Reads a call by the names of its fields. The call is usable if it has an end, a length, and, where its kind has one,
+/// a depth.
 pub(super) fn careful(line: &[u8], kind: CallKind, digits_at: usize) -> Careful<Call> {
     let mut faults = Faults::default();
     let digits_end = digits_end(line, digits_at);
@@ -166,7 +167,8 @@ fn set(call: &mut Call, faults: &mut Faults, name: &[u8], value: &[u8]) {
     }
 }
 
-/// Reads a LOB call; `base` is where the line begins in the batch. It has neither cursor nor depth: its depth is 0.
+/// Reads a LOB call; `base` is where the line begins in the batch. A LOB call has neither cursor nor depth: its depth
+/// is set to 0.
 pub(super) fn lob(line: &[u8], letters: usize, base: usize) -> Careful<Call> {
     let mut faults = Faults::default();
     let mut call = Call { kind: CallKind::Lob, dep: 0, ..EMPTY };

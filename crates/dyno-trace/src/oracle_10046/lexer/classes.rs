@@ -5,7 +5,7 @@ use crate::oracle_10046::record::CallKind;
 /// Class of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A call with a cursor; with the number of bytes before the cursor's digits.
+    /// A call with a cursor, and the number of bytes before the cursor's digits.
     Call(CallKind, usize),
     /// WAIT.
     Wait,
@@ -21,7 +21,7 @@ pub(super) enum Class {
     Error,
     /// XCTEND.
     Xct,
-    /// A LOB call; with the length of its name.
+    /// A LOB call, and the length of its name [bytes].
     Lob(usize),
     /// RPC EXEC.
     Rpc,
@@ -156,7 +156,7 @@ fn is_bind_head(text: &[u8]) -> bool {
 }
 
 /// Returns true if a line is the end of a record whose beginning is lost: fields of a call (`dep=0,og=4,tim=12`,
-/// perhaps without the last ones), or anything up to the clock of a wait or call.
+/// perhaps without the last fields), or anything up to the clock of a wait or call.
 pub(super) fn is_fragment(line: &[u8]) -> bool {
     const FIELDS: [&[u8]; 13] =
         [b"c", b"e", b"p", b"cr", b"cu", b"mis", b"r", b"dep", b"og", b"plh", b"tim", b"type", b"bytes"];

@@ -63,7 +63,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Faults of a line, the first one kept; `None` for an intact line.
+/// First fault of a line; `None` if the line is intact.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults(pub(super) Option<Reason>);
 
@@ -73,17 +73,17 @@ impl Faults {
         self.0.get_or_insert(reason);
     }
 
-    /// Returns the number, or `NONE` with the fault recorded.
+    /// Parses a number; if it is invalid, records a fault and returns `NONE`.
     pub(super) fn number(&mut self, value: &[u8]) -> i64 {
         self.take(numbers::signed(value), NONE)
     }
 
-    /// Returns the clock, or `NONE` with the fault recorded.
+    /// Parses a time of the trace's clock; if it is invalid, records a fault and returns `NONE`.
     pub(super) fn clock(&mut self, value: &[u8]) -> i64 {
         self.take(numbers::clock(value), NONE)
     }
 
-    /// Returns a number below 255, or 255 with the fault recorded.
+    /// Parses a number below 255; if it is invalid, records a fault and returns 255.
     pub(super) fn small(&mut self, value: &[u8]) -> u8 {
         let number = numbers::unsigned(value).and_then(|number| match number {
             0..=254 => Ok(number as u8),
@@ -92,12 +92,12 @@ impl Faults {
         self.take(number, 255)
     }
 
-    /// Returns the cursor number.
+    /// Parses a cursor number; if it is invalid, records a fault and returns 0.
     pub(super) fn cursor(&mut self, value: &[u8]) -> u64 {
         self.take(numbers::unsigned(value), 0)
     }
 
-    /// Returns the value, or `missing` with the fault recorded.
+    /// Returns the parsed value; if parsing failed, records the fault and returns `missing`.
     pub(super) fn take<T>(&mut self, value: Result<T, Reason>, missing: T) -> T {
         value.unwrap_or_else(|reason| {
             self.note(reason);

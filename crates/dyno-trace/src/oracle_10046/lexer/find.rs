@@ -1,9 +1,10 @@
-//! Search for the end of a line in place. The lines are short: calling a general search costs as much as the search.
+//! Search for the end of a line, inlined into its callers: lines are so short that calling a general search function
+//! costs as much as the search itself.
 
 use dyno_cpu::{BLOCK, equal_to};
 
-/// Returns the position of the first byte from `from` on that is `one` or `other`. It may return `None` although there
-/// is one, if fewer than 32 bytes follow: the careful path decides then.
+/// Returns the position of the first byte from `from` on that is `one` or `other`. If fewer than 32 bytes follow, it
+/// may return `None` although there is such a byte: the careful path then decides.
 #[inline(always)]
 pub(super) fn find(bytes: &[u8], from: usize, one: u8, other: u8) -> Option<usize> {
     let mut at = from;

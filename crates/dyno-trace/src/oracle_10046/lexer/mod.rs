@@ -46,7 +46,7 @@ pub(super) use scan::scan;
 pub(super) use state::State;
 
 use super::record::Batch;
-/// Size from which on an incomplete record is examined less often [bytes].
+/// Size above which an incomplete record is examined less often [bytes].
 const LARGE: usize = 64 * 1024;
 
 /// Options of a lexer.
@@ -121,7 +121,7 @@ impl Lexer {
         batch.lines = 0;
     }
 
-    /// Lexes `batch.bytes` as far as its records are complete; `last`: the file ends with it.
+    /// Lexes `batch.bytes` as far as its records are complete; `last` is true if the file ends with these bytes.
     pub fn lex(&mut self, batch: &mut Batch, last: bool) {
         batch.file = self.file;
         batch.offset = self.offset;

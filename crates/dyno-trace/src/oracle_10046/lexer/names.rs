@@ -32,7 +32,7 @@ pub(super) fn hash(name: &[u8]) -> u32 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The name with [`BEHIND`], and a mask of ones where it has bytes.
+    /// The name followed by [`BEHIND`], in words; each bit of `masks` is one where a word holds bytes of it.
     words: [u64; WORDS],
     masks: [u64; WORDS],
     /// Number of words in use; 0 if the slot is empty.
@@ -69,7 +69,8 @@ fn has_quote(word: u64) -> bool {
     other.wrapping_sub(LOW) & !other & HIGH != 0
 }
 
-/// Returns the slot of a name: computed from its first and its third word, as far as the name extends.
+/// Returns the slot of a name, computed from its first and third word; the third counts as 0 if the name ends before
+/// it.
 #[inline(always)]
 fn slot(bytes: &[u8; BYTES]) -> usize {
     let (first, second) = (word(bytes, 0), word(bytes, 1));
@@ -91,7 +92,7 @@ impl NameMemo {
         (other == 0).then_some(known.name)
     }
 
-    /// Adds the name of `len` bytes at `at`, which is followed by [`BEHIND`], under the next number.
+    /// Adds the name of `len` bytes at `at`, which is followed by [`BEHIND`], with its number in the batch.
     pub(super) fn learn(&mut self, rest: &[u8], at: usize, len: usize, number: u32) -> Name {
         let name = Name { len, hash: hash(&rest[at..at + len]), number };
         let whole = len + BEHIND.len();

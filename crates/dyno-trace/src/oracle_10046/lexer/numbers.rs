@@ -27,7 +27,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Reads a number of 1 to 19 digits at `at`; returns it and where it ends. `None` if there is no digit, if there are
-/// more, or if fewer than eight bytes follow: the careful path decides then.
+/// too many, or if fewer than eight bytes follow: the careful path then decides.
 #[inline(always)]
 pub(super) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
@@ -163,7 +163,7 @@ pub(super) fn unsigned(text: &[u8]) -> Result<u64, Reason> {
     if fits { Ok(value) } else { Err(Reason::TooLarge) }
 }
 
-/// Parses all of `text` as a number with or without sign.
+/// Parses all of `text` as a number with or without a sign.
 pub(super) fn signed(text: &[u8]) -> Result<i64, Reason> {
     if let Some(rest) = text.strip_prefix(b"-") {
         let value = unsigned(rest)?;

@@ -10,8 +10,8 @@ use super::texts::End;
 use super::{Options, binds, calls, heads, singles, stamps, texts, waits};
 use crate::oracle_10046::record::{Batch, Cursor, Placed, Reason, Record, Stamp, StampKind, Text, Unread};
 
-/// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs more bytes than there are (`last`:
-/// there are no more). Returns the position reached, and leaves the number of lines in `batch.lines`.
+/// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs more bytes than there are (if
+/// `last`, no more will follow). Returns the position reached, and leaves the number of lines in `batch.lines`.
 pub(in crate::oracle_10046) fn scan(
     options: Options,
     state: &mut State,
@@ -115,7 +115,8 @@ impl Scan<'_> {
         found.is_some_and(|(call, stop)| self.took(Record::Call(call), stop))
     }
 
-    /// Stores the record of the current line, `stop` bytes long, and moves to the next line; false if it is too long.
+    /// Stores the record of the current line, `stop` bytes long, and moves to the next line; returns false if the line
+    /// is too long.
     #[inline(always)]
     fn took(&mut self, record: Record, stop: usize) -> bool {
         if stop >= self.options.cap {
@@ -154,7 +155,7 @@ impl Scan<'_> {
         self.read(line)
     }
 
-    /// Returns the bytes that a record beginning here may use, and true if no more can follow.
+    /// Returns the bytes that a record beginning here may use, and true if no more bytes can follow.
     fn window(&self) -> (&[u8], bool) {
         let most = self.at.saturating_add(self.options.cap);
         if most <= self.bytes.len() { (&self.bytes[..most], true) } else { (self.bytes, self.last) }
@@ -286,8 +287,8 @@ impl Scan<'_> {
         self.at = line.next;
     }
 
-    /// Handles a record of one line. A torn one may have another record joined to it: the line is then split there and
-    /// its second part read as a line of its own.
+    /// Handles a record of one line. A torn record may have another record joined to it: the line is then split there,
+    /// and its second part is read as a separate line.
     fn single<T>(&mut self, line: Line, found: Careful<T>, make: impl Fn(T) -> Record) {
         self.state.header = false;
         let (record, Faults(fault)) = found;
@@ -309,13 +310,13 @@ impl Scan<'_> {
         self.pass(line);
     }
 
-    /// Returns the reason; a fault in a last line without a line end means that the file is cut off.
+    /// Returns the reason to report; a torn record on a last line without a line end means that the file is cut off.
     fn reason(&self, reason: Reason, line: Line) -> Reason {
         let cut = reason == Reason::Torn && line.next == self.bytes.len() && line.end == line.next;
         if cut { Reason::Truncated } else { reason }
     }
 
-    /// Reads the first record of a line that holds two, the second from `second` on.
+    /// Reads the first record of a line that holds two; the second begins at `second`.
     fn glued(&mut self, line: Line, second: usize) {
         if self.bytes[second] != 0 {
             // The second part may come out in a later batch: the sample is the first.
@@ -371,7 +372,7 @@ impl Scan<'_> {
         Step::On
     }
 
-    /// Returns a text whose end is missing, as far as it goes, without its last line end.
+    /// Returns a text whose end marker is missing: everything before `next`, without line ends at the end.
     fn lost_text(&self, line: Line, next: usize) -> Text {
         let mut end = next;
         while end > line.next && matches!(self.bytes[end - 1], b'\n' | b'\r') {
@@ -380,7 +381,7 @@ impl Scan<'_> {
         text(line.next, end.max(line.next))
     }
 
-    /// Reads a bind, or the rest of one that was interrupted.
+    /// Reads a bind, or the rest of an interrupted bind.
     fn bind(&mut self) -> Step {
         let (bytes, closed) = self.window();
         let mut faults = Faults::default();

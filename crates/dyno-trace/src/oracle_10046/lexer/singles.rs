@@ -5,7 +5,7 @@ use super::calls::Careful;
 use super::fields::{Faults, Field, Fields, digits_end};
 use crate::oracle_10046::record::{Cursor, Failure, NONE, Reason, Stat, Text, Xct};
 
-/// Reads STAT; `base` is where the line begins in the batch. It is usable if it has all its fields.
+/// Reads STAT; `base` is where the line begins in the batch. The record is usable if it has all its fields.
 pub(super) fn stat(line: &[u8], base: usize) -> Careful<Stat> {
     let mut faults = Faults::default();
     let end = digits_end(line, 6);
@@ -105,7 +105,7 @@ pub(super) fn binds(line: &[u8]) -> Careful<u64> {
     (faults.0.is_none().then_some(cursor), faults)
 }
 
-/// Reads the head line of PARSING IN CURSOR (`parse_error` false) or PARSE ERROR. It is usable, torn or not, if the
+/// Reads the head line of PARSING IN CURSOR (`parse_error` false) or PARSE ERROR. Even a torn line is usable if the
 /// cursor's number is intact.
 pub(super) fn cursor(line: &[u8], base: usize, parse_error: bool) -> Careful<Cursor> {
     let mut faults = Faults::default();

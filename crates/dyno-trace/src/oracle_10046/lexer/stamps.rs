@@ -25,7 +25,7 @@ const KEYS: [(&[u8], StampKind); 9] = [
     (b"CONNECTION ID", StampKind::Connection),
 ];
 
-/// First words of the boundaries of trace pieces; the older ones say DUMP.
+/// Beginnings of the lines at the boundaries of trace pieces; older versions add the word DUMP.
 const PIECES: [(&[u8], StampKind); 4] = [
     (b"TRACE CONTINUED FROM FILE ", StampKind::ContinuedFrom),
     (b"TRACE CONTINUES IN FILE ", StampKind::ContinuesIn),
@@ -111,8 +111,8 @@ fn set(stamp: &mut Stamp, moment: Moment) {
     stamp.digits = moment.digits;
 }
 
-/// Reads `2017-01-18 12:24:14.701` (up to 12.1), `2024-03-26T18:41:01.013083-07:00` (since 12.2, with the zone missing
-/// in some) or `1999.07.12.13.45.22.000` (8.0 and before).
+/// Reads `2017-01-18 12:24:14.701` (up to 12.1), `2024-03-26T18:41:01.013083-07:00` (since 12.2, without the zone in
+/// some traces) or `1999.07.12.13.45.22.000` (8.0 and before).
 fn moment(text: &[u8]) -> Option<Moment> {
     let number = |at: usize, len: usize| -> Option<i64> {
         let digits = text.get(at..at + len)?;
@@ -168,8 +168,8 @@ fn value(digits: &[u8]) -> i64 {
     digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit.wrapping_sub(b'0')))
 }
 
-/// Returns the days from 1970-01-01 to a date of the Gregorian calendar; years begin in March, so that the leap day is
-/// a year's last day.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar; in the calculation, years begin in
+/// March, so that the leap day is a year's last day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let months = (month + 9) % 12;

@@ -15,16 +15,17 @@ const PATIENCE: usize = 64 * 1024;
 /// End of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The text is `..text`; the next record begins at `next`.
+    /// The text ends at `text`; the next record begins at `next`.
     Found { text: usize, next: usize },
-    /// There is no end: another record begins at `next`, or the file ends there.
+    /// The text has no end: another record begins at `next`, or the file ends there.
     Lost { next: usize },
     /// More bytes are needed.
     More,
 }
 
-/// Iterator over the lines of `bytes` from `at`: start, end without the line end, next line; the last one only if
-/// `closed`, which means that no more bytes can follow.
+/// Iterator over the lines of `bytes` from `at` on: the line's start, its end without the line end, and the start of
+/// the next line. A last line without a line end is returned only if `closed`, which means that no more bytes can
+/// follow.
 pub(super) struct Lines<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -54,7 +55,7 @@ impl Iterator for Lines<'_> {
     }
 }
 
-/// Returns the position after the line END OF STMT that begins at `at`, if one does.
+/// Returns the position after the line END OF STMT that begins at `at`, or `None` if no such line begins there.
 fn marker(bytes: &[u8], at: usize, closed: bool) -> Option<usize> {
     let rest = bytes.get(at..)?.strip_prefix(b"END OF STMT")?;
     match rest {
@@ -89,7 +90,8 @@ pub(super) fn statement(bytes: &[u8], start: usize, len: i64, crlf: bool, closed
     scan(bytes, start, len, crlf, closed)
 }
 
-/// Returns the first line END OF STMT; in files with CR LF the first one that fits the length without CRs.
+/// Returns the end at the first line END OF STMT; in files with CR LF, at the first such line that fits the length
+/// without CRs.
 fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     let len = len.max(-1);
     let mut first = None;

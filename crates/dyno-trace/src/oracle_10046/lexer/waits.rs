@@ -1,4 +1,4 @@
-//! Lexer of WAIT lines. The name ends at `' ela=`; clock and object are at the right end; between them are the
+//! Lexer of WAIT lines. The name ends at `' ela=`; clock and object are at the end of the line; between them are the
 //! parameters, whose names may contain blanks or signs, or be empty.
 
 use super::calls::Careful;
@@ -9,7 +9,7 @@ use super::numbers::{self, Memo, backward, forward};
 use crate::oracle_10046::record::{NONE, NameNumber, Reason, Text, Wait};
 
 /// Reads a WAIT line as 10g and later write it; returns it and the position of its LF. `rest` begins with the line;
-/// `base` is where it begins in the batch. `None`: use the careful path.
+/// `base` is where it begins in the batch. `None` if the line needs the careful path.
 #[inline(always)]
 pub(super) fn quick(
     rest: &[u8],

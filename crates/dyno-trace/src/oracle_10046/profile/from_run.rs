@@ -21,7 +21,7 @@ struct Names {
     statements: HashMap<String, u32>,
 }
 
-/// Kind and depth of the calls of a file by running number, for waits that need those of their owner.
+/// Kind and depth of a file's calls, by running number, for waits that need the kind and depth of their owner.
 type Owners = Vec<(u16, u8)>;
 
 struct Run<'a> {

@@ -16,7 +16,7 @@ pub const THINK: &str = "think time";
 /// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A wait on the event of this number.
+    /// A wait on the event with this number.
     Wait(u32),
     /// Think time, which is a wait, too.
     Think,
@@ -34,25 +34,25 @@ pub const NONE: i64 = super::super::record::NONE;
 pub struct Item {
     /// Kind of the item.
     pub what: What,
-    /// Duration [ns]; negative if two accounts both claim the time.
+    /// Duration [ns]; negative if the trace counts the same time twice.
     pub duration_ns: i64,
     /// Duration of the wait, or of the call the item belongs to [ns].
     pub elapsed_ns: i64,
-    /// Start [ns].
+    /// Start by the wall clock [ns since the UNIX epoch].
     pub started_ns: i64,
     /// Kind of the call or of the wait's owner; `u16::MAX` for none.
     pub kind: u16,
     /// Depth of the call or of the wait's owner; 255 for none.
     pub depth: u8,
-    /// Statement.
+    /// Number of the statement.
     pub statement: u32,
-    /// Context.
+    /// Number of the context.
     pub context: u32,
-    /// Session.
+    /// Number of the session.
     pub session: u32,
-    /// Object.
+    /// Object number of a wait; [`NONE`] if there is none.
     pub object: i64,
-    /// Parameters.
+    /// First three parameters of a wait.
     pub parameters: [i64; 3],
     /// Rows of the call.
     pub rows: i64,
@@ -157,7 +157,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns a number that two items share exactly if they have the same value of a field, so that they can be
+    /// Returns a number that two items share exactly if they have the same value of a field, so that values can be
     /// compared without their texts.
     pub fn code(&self, item: &Item, field: Field) -> i64 {
         match field {

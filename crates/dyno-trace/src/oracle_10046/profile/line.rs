@@ -16,7 +16,7 @@ const POW10: [u64; 20] = {
     powers
 };
 
-/// Durations of one kind. A duration may be negative: time claimed by two accounts.
+/// Durations of one kind. A duration may be negative if the trace counts the same time twice.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     /// Count and sum [ns] by decade.
@@ -45,8 +45,8 @@ impl Default for Negative {
     }
 }
 
-/// Returns 0 below 1000, and one more for every power of ten. The number of bits gives the number of digits or one more
-/// (1233 / 4096 is the decimal logarithm of 2); a table decides.
+/// Returns the decade of a value: 0 below 1000, and one more for every power of ten. The number of bits gives the
+/// number of digits or one more (1233 / 4096 is the decimal logarithm of 2); a table decides.
 #[inline]
 fn decade(value: u64) -> usize {
     let value = value | 1; // 0 as 1; no power of ten lies between the two.
@@ -54,7 +54,7 @@ fn decade(value: u64) -> usize {
     (most - usize::from(value < POW10[most])).saturating_sub(2)
 }
 
-/// Returns the lowest value of a decade and of the next one [ns].
+/// Returns the lowest value of a decade and that of the next decade [ns].
 pub fn bounds_of(decade: usize) -> (i64, i64) {
     let power = |n: usize| 10i64.checked_pow(n as u32 + 2).unwrap_or(i64::MAX);
     (if decade == 0 { 0 } else { power(decade) }, power(decade + 1))
@@ -115,7 +115,7 @@ impl Line {
         self.histogram.merge(&other.histogram);
     }
 
-    /// Returns the nearest-rank quantile to 0.4 %; `None` if it falls among the negative durations.
+    /// Returns the nearest-rank quantile, accurate to 0.4 %; `None` if it falls among the negative durations.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = ((q * self.count() as f64).ceil() as u64).max(1);
         let rank = rank.checked_sub(self.negative.count).filter(|rank| *rank > 0)?;

@@ -12,7 +12,7 @@ use super::{
     UNACCOUNTED, What, bounds_of, slot,
 };
 
-/// Value of a key, independent of a file's numbers.
+/// Value of one field in a line's key, independent of the numbers that a file uses for names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Missing,
@@ -48,7 +48,7 @@ pub struct Profile {
     pub span_ns: Option<(i64, i64)>,
 }
 
-/// Returns durations of one kind without the others.
+/// Returns lines that hold the durations of one kind only.
 fn alone(slot: usize, line: Line) -> Lines {
     let mut lines = Lines::default();
     lines[slot] = line;
@@ -60,13 +60,14 @@ impl NamedLines {
         self.lines.iter().map(Line::total_ns).sum()
     }
 
-    /// Returns the number of calls if there are any, else of waits.
+    /// Returns the number of calls, or the number of waits if there are no calls.
     fn count(&self) -> u64 {
         let [waits, cpu, rest] = &self.lines;
         cpu.count().max(rest.count()).max(if cpu.count() + rest.count() == 0 { waits.count() } else { 0 })
     }
 
-    /// Returns the durations for quantiles: those of the only kind present.
+    /// Returns the durations from which quantiles can be computed: those of the only kind present, or `None` if several
+    /// kinds are.
     fn only(&self) -> Option<&Line> {
         let mut there = self.lines.iter().filter(|line| line.count() > 0);
         let first = there.next();
@@ -172,7 +173,7 @@ impl Profile {
         self.merge(key, &NamedLines { lines: alone(2, line), name: BETWEEN.to_owned(), class: "other" });
     }
 
-    /// Extends the span by the wall clock of a session.
+    /// Extends the profile's span to include a session that lasted from `from_ns` to `to_ns` [ns, wall clock].
     pub fn span(&mut self, from_ns: i64, to_ns: i64) {
         let (first, last) = self.span_ns.unwrap_or((from_ns, to_ns));
         self.span_ns = Some((first.min(from_ns), last.max(to_ns)));

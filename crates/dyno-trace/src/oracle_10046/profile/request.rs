@@ -9,11 +9,11 @@ pub struct Request {
     pub by: Vec<Field>,
     /// Filter that selects items.
     pub filter: Option<Filter>,
-    /// Only items that began at this time or later [ns].
+    /// Include only items that began at this time or later [ns].
     pub from_ns: Option<i64>,
-    /// Only items that began before this time [ns].
+    /// Include only items that began before this time [ns].
     pub to_ns: Option<i64>,
-    /// Only calls up to this depth, and their waits.
+    /// Include only calls up to this depth, and their waits.
     pub depth: Option<u8>,
     /// Number of the largest lines to return; the others are summed up.
     pub top: Option<usize>,
@@ -26,7 +26,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Returns true if some items are left out.
+    /// Returns true if the request leaves out some items.
     pub fn leaves_out(&self) -> bool {
         self.filter.is_some() || self.from_ns.is_some() || self.to_ns.is_some() || self.depth.is_some()
     }

@@ -22,7 +22,8 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Accounts of the sessions of a run: file, name, account, and wall clock from and to.
+/// Accounts of the sessions of a run: number of the file, name of the session, account, and wall clock of its start and
+/// end [ns].
 pub(super) type Accounts = Vec<(u32, String, Account, i64, i64)>;
 
 pub(super) fn accounts(run: &Path) -> Result<Accounts, EvidenceError> {

@@ -110,7 +110,7 @@ impl<S: Sink> Reader<S> {
         self.switch(found, process, "");
     }
 
-    /// Handles SESSION ID: names the session if it has no name yet, else switches to the one of that name.
+    /// Handles SESSION ID: names the session if it has no name yet, otherwise switches to the session of that name.
     fn go_to_session(&mut self, name: &str) {
         let current = &mut self.sessions[self.current];
         if current.name != name {
@@ -132,8 +132,8 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// Switches to a session, which is created if it was not found. A stamp without its record moves along, since the
-    /// record belongs to the new session.
+    /// Switches to a session, which is created if it was not found. A stamp whose record has not been read yet moves to
+    /// the new session, since that record belongs to it.
     fn switch(&mut self, found: Option<usize>, process: &str, name: &str) {
         let stamp = self.sessions[self.current].clock.take_stamp();
         self.current = found.unwrap_or(self.sessions.len());

@@ -10,10 +10,10 @@ use super::super::clock::cpu_unit_ns;
 use super::super::record::NONE;
 use super::moment::moment;
 
-/// Style of this file's version.
+/// Details of the format in which this file's version writes its lines.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Unit of its times [ns].
+    /// Unit of the file's times [ns].
     pub unit_ns: i64,
     /// True if a blank follows `ela=`: up to 23.25.
     pub blank_ela: bool,

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::super::record::NONE;
 
-/// Returns year, month and day of a number of days since 1970-01-01; years begin in March, so that the leap day is a
-/// year's last day.
+/// Returns the year, month and day that is `days` days after 1970-01-01; in the calculation, years begin in March, so
+/// that the leap day is a year's last day.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,4 @@
-//! Merging of one file's rows from all tables, in the order of the file, with a batch of each in memory.
+//! Merging of one file's rows from all tables, in the order of the file, with one batch of each table in memory.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub fn next_piece(streams: &mut [Stream<'_>]) -> Result<Option<Piece>, EvidenceE
     Ok(first.and_then(|(_, number)| streams[number].waiting.pop_front()))
 }
 
-/// Returns the parts of a large table that hold a file's rows, in order; they may hold its neighbours', too.
+/// Returns the parts of a large table that hold a file's rows, in order; they may also hold rows of neighbouring files.
 ///
 /// # Errors
 /// The folder of the table cannot be read.
