@@ -18,10 +18,9 @@
 //! **Processor.** Each command occupies the processor for `command_us` and for the transfer of its bytes: a write
 //! before its lines are safe or go to disk, a read after the device has answered. So the controller's own writes delay
 //! those of the host, each by the rest of one transfer, for a share of the time: their bytes per second / `rate_mb_s`.
-//! This is why writes to quiet disks are occasionally slow. The same path limits the total rate of scans of all disks.
+//! This makes writes to quiet disks slow now and then. The same path limits the scans of all disks together.
 //!
-//! **Battery.** During a learn cycle of the battery, or without a battery, every write goes through to the device
-//! before it is acknowledged, and dirty lines are still written.
+//! **Battery.** In a learn cycle, or without a battery, every write goes to the device before it is acknowledged.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
