@@ -1,5 +1,6 @@
 //! Measures events per second of M/M/1 on the kernel, in its three styles, compared with a bare loop over the standard
-//! heap. CPU time is what counts on a shared machine, so each style runs several times alternately and the best run of
+//! heap. The style `futures` is a bound for a process per customer: the bare loop with a boxed future for each customer
+//! and nothing else, neither names nor statistics, deadlines, cancellation or a check for deadlocks. CPU time is what counts on a shared machine, so each style runs several times alternately and the best run of
 //! each is printed, as JSON on one line.
 //!
 //! An event is an arrival or a departure: 2 per customer in every style.
@@ -9,7 +10,9 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use dyno_model::kernel::sample::whole_ns;
@@ -68,6 +71,76 @@ fn bare(customers: u64) -> u64 {
         }
     }
     sojourn_ns
+}
+
+/// Future that is pending once.
+struct Once(bool);
+
+impl Future for Once {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// What the futures of customers share: the time, the random numbers, and the end of the current service.
+struct Till {
+    now: Cell<u64>,
+    service: RefCell<Stream>,
+    end: Cell<u64>,
+    sojourn_ns: Cell<u64>,
+}
+
+async fn customer(till: Rc<Till>, is_first: bool) {
+    let arrived_ns = till.now.get();
+    if !is_first {
+        Once(false).await;
+    }
+    till.end.set(till.now.get() + service_ns(&mut till.service.borrow_mut()));
+    Once(false).await;
+    till.sojourn_ns.set(till.sojourn_ns.get() + till.now.get() - arrived_ns);
+}
+
+/// Runs the bare loop with a boxed future per customer, which is polled when it arrives, is served and leaves.
+fn futures(customers: u64) -> u64 {
+    let (mut arrivals, service) = streams();
+    let service = RefCell::new(service);
+    let till = Rc::new(Till { now: Cell::new(0), service, end: Cell::new(0), sojourn_ns: Cell::new(0) });
+    let mut context = Context::from_waker(Waker::noop());
+    let (mut heap, mut number, mut served) = (BinaryHeap::new(), 0_u64, 0);
+    let mut queue: VecDeque<Pin<Box<dyn Future<Output = ()>>>> = VecDeque::new();
+    heap.push(Reverse((gap_ns(&mut arrivals), 0, Event::Arrival)));
+    while let Some(Reverse((now, _, event))) = heap.pop() {
+        till.now.set(now);
+        let mut has_begun = false;
+        match event {
+            Event::Arrival => {
+                has_begun = queue.is_empty();
+                let mut next: Pin<Box<dyn Future<Output = ()>>> = Box::pin(customer(Rc::clone(&till), has_begun));
+                assert!(next.as_mut().poll(&mut context).is_pending(), "a customer was served in no time");
+                queue.push_back(next);
+                number += 1;
+                heap.push(Reverse((now + gap_ns(&mut arrivals), number, Event::Arrival)));
+            }
+            Event::Departure => {
+                let left = queue.pop_front().map(|mut first| first.as_mut().poll(&mut context).is_ready());
+                assert_eq!(left, Some(true), "a customer was not served");
+                served += 1;
+                if served == customers {
+                    return till.sojourn_ns.get();
+                }
+                if let Some(first) = queue.front_mut() {
+                    has_begun = first.as_mut().poll(&mut context).is_pending();
+                }
+            }
+        }
+        if has_begun {
+            number += 1;
+            heap.push(Reverse((till.end.get(), number, Event::Departure)));
+        }
+    }
+    till.sojourn_ns.get()
 }
 
 /// M/M/1 queue as a state machine of the kernel.
@@ -188,9 +261,10 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let count = numbers.next().unwrap_or(1_000_000);
     let rounds = numbers.next().unwrap_or(5);
-    let styles: [Style; 4] = [("bare", bare), ("machine", machine), ("server", server), ("customers", customers)];
-    let mut best = [0.0_f64; 4];
-    let mut means_ms = [0.0; 4];
+    let styles: [Style; 5] =
+        [("bare", bare), ("machine", machine), ("server", server), ("customers", customers), ("futures", futures)];
+    let mut best = [0.0_f64; 5];
+    let mut means_ms = [0.0; 5];
     let clock = Instant::now();
     for _ in 0..rounds {
         for (i, (_, run)) in styles.iter().enumerate() {
@@ -203,11 +277,12 @@ fn main() {
         styles.iter().zip(best).map(|((name, _), rate)| format!("\"{name}_events_per_s\": {rate:.0}")).collect();
     println!(
         "{{\"customers\": {count}, \"mean_ms\": {:.4}, {}, \"server_over_bare\": {:.3}, \
-         \"machine_over_bare\": {:.3}, \"customers_over_bare\": {:.3}}}",
+         \"machine_over_bare\": {:.3}, \"customers_over_bare\": {:.3}, \"futures_over_bare\": {:.3}}}",
         means_ms[0],
         fields.join(", "),
         best[2] / best[0],
         best[1] / best[0],
-        best[3] / best[0]
+        best[3] / best[0],
+        best[4] / best[0]
     );
 }
