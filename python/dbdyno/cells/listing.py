@@ -35,10 +35,10 @@ from dbdyno.cells.findings import (
 from dbdyno.cells.rows import STATES, TYPES, UNITS, is_disk, row_of
 
 _METRIC = re.compile(
-    r"""^[ \t]*
-    (?:(?P<cell>[A-Za-z0-9][\w.-]*):[ \t]+)?         # dcli's prefix
-    (?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)[ \t]+
-    (?:(?P<object>(?!-?[\d,]+(?:\.\d+)?(?:[ \t\r]|$))\S+)[ \t]+)?
+    r"""^[ \t]*+
+    (?:(?P<cell>[A-Za-z0-9][\w.-]*+):[ \t]++)?       # dcli's prefix
+    (?P<name>[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++)[ \t]++
+    (?:(?P<object>(?!-?[\d,]+(?:\.\d+)?(?:[ \t\r]|$))\S++)[ \t]++)?
     (?P<value>-?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?)
     (?:[ \t]+(?P<unit>%|[A-Za-z/][A-Za-z]*(?:/[A-Za-z]+)?(?:[ ]requests)?))?
     (?:[ \t]+(?P<at>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)))?
@@ -76,7 +76,7 @@ def _read_lines(text: str, cell: str, listing: Listing) -> None:
     """Add the rows, details and errors of a text without a header to `listing`."""
     rest: list[tuple[int, str]] = []
     line, last = 1, 0
-    append = listing.readings.append
+    append, new = listing.readings.append, tuple.__new__  # the constructor of a NamedTuple takes twice as long
     odd: dict[tuple[str, str | None, str | None], bool] = {}
     for match in _METRIC.finditer(text):
         start, end = match.span()
@@ -97,7 +97,7 @@ def _read_lines(text: str, cell: str, listing: Listing) -> None:
         ):
             line += _keep_rest(text, start, end, line, rest)
             continue
-        append(Reading(whose or cell, name, item or "", number, unit or "", value, line, at_ns))
+        append(new(Reading, (whose or cell, name, item or "", number, unit or "", value, line, at_ns)))
         line += 1
     cut: Lines = []
     if last < len(text):
