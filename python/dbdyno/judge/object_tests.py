@@ -13,10 +13,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.judge.metric_tests import compared_rows
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.model import Part, Row, columns, section, statement_beginning, table
+from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.reading.active_rates import ActiveRates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import rates

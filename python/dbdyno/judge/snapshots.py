@@ -18,6 +18,7 @@ from typing import TypedDict
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.evidence.memory import file_connection
 from dbdyno.judge.blocked_time import failed_transactions
 from dbdyno.judge.metric_tests import compare_metrics, decision
@@ -25,7 +26,6 @@ from dbdyno.judge.object_tests import object_section
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
 from dbdyno.snapshot.causes import ENGINES, causes_section, change_of
-from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.active_rates import active_rates
 from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.changes import changes

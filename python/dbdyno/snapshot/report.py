@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
-from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
 

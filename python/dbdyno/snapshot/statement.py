@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.causes import ENGINES, change_of
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, statement_beginning, table
+from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.plans.plan_changes import latencies, plans
 from dbdyno.snapshot.plans.side_by_side import side_by_side
 from dbdyno.snapshot.reading.difference import quoted

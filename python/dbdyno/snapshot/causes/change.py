@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.snapshot.model import Row
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot

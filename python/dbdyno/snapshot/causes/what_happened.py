@@ -13,9 +13,9 @@ from typing import ClassVar
 from dbdyno.base.explanation import MOST as CAUSES_MOST
 from dbdyno.base.explanation import CausalExplanation
 from dbdyno.base.explanation import Cause as Reason
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.snapshot.causes import statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
-from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.events_table import events_table
 from dbdyno.snapshot.reading.interval import Interval

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Options, Verdict, View
-from dbdyno.snapshot.model import Part
 from dbdyno.snapshot.sessions.samples import Source
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Part, Row, columns, instant_text, missing_measurement, section, table
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.plans.estimates import estimates
 from dbdyno.snapshot.plans.flips import Flip, create_log_seen, flips
 from dbdyno.snapshot.plans.latency import FORM, LATENCY_SQL, PLANS_SQL, SOURCES

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, plan_tree
 from dbdyno.snapshot.plans.generic import VIEW, generic_flips
 from dbdyno.snapshot.plans.interval_tables import attach_log_seen

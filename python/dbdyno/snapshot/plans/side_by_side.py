@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, instant_text, missing_measurement, section, table
+from dbdyno.base.sections import Heading, Part, Row, Table, columns, missing_measurement, section, table
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.plans.executions import tree_from_values
 from dbdyno.snapshot.plans.flips import flips, plan_tree
 from dbdyno.snapshot.plans.generic import VIEW

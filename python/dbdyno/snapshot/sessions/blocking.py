@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import (
+from dbdyno.base.sections import (
     Heading,
     MissingMeasurement,
     Part,
@@ -30,7 +30,7 @@ from dbdyno.snapshot.model import (
     page_only_column,
     table,
 )
-from dbdyno.snapshot.model import section as section_of
+from dbdyno.base.sections import section as section_of
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

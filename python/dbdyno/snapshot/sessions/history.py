@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Row
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.statement_names import statements_naming
 from dbdyno.snapshot.reading.sums.look_sums import NAME_COLUMNS

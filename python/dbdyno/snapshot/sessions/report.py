@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.snapshot.model import MissingMeasurement, Part, Table, columns, missing_measurement, section, table
+from dbdyno.base.sections import MissingMeasurement, Part, Table, columns, missing_measurement, section, table
 from dbdyno.snapshot.reading.events_table import events_table
 from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
 from dbdyno.snapshot.reading.timeline import events

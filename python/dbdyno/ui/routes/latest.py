@@ -8,10 +8,10 @@ from starlette.requests import Request
 
 from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Row as Event
 from dbdyno.page import Cell, Column, Head, Page, Row, Section, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table
-from dbdyno.snapshot.model import Row as Event
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.ui.places import Server

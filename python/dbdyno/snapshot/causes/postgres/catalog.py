@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.wording import three_digits
 
 

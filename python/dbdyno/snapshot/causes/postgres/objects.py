@@ -7,12 +7,13 @@ from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import HEAVIER_FACTOR, Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.postgres.access import indirect_statements
 from dbdyno.snapshot.causes.postgres.plans import analyzed
 from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, access_path
 from dbdyno.snapshot.causes.statements import does_no_more_work, statement_label
-from dbdyno.snapshot.model import Row, instant_text
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.wording import duration_text, rate_change, setting_change, three_digits

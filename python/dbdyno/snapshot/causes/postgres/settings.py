@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Cause, Change, Key
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.wording import setting_change
 
 STORED_SETTINGS_VIEW, FUNCTIONS = "pg_db_role_setting", "pg_proc"

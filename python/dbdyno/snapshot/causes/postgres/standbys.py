@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Cause, Change
 from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import duration_text
 

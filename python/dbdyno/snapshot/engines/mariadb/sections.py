@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, columns, missing_measurement, section, table
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.mariadb import load
 from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.model import (
-    MissingMeasurement,
-    Part,
-    Row,
-    Table,
-    build_sections,
-    columns,
-    missing_measurement,
-    section,
-    sql_columns,
-    statement_beginning,
-    table,
-)
+from dbdyno.snapshot.model import build_sections, sql_columns, statement_beginning
 from dbdyno.snapshot.sessions import blocking
 from dbdyno.snapshot.sessions import report as session_report
 

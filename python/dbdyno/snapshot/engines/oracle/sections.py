@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, Table, columns, missing_measurement, section, table
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.model import (
-    Part,
-    Row,
-    Table,
-    build_sections,
-    columns,
-    missing_measurement,
-    section,
-    sql_columns,
-    statement_beginning,
-    table,
-)
+from dbdyno.snapshot.model import build_sections, sql_columns, statement_beginning
 from dbdyno.snapshot.sessions import report as session_report
 
 if TYPE_CHECKING:

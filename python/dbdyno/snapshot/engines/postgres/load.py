@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.sections import Part, Row, Table, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null, missing_timing, own_transactions, setting
-from dbdyno.snapshot.model import Part, Row, Table, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

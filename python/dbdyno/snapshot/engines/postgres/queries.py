@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.facts import is_ours, is_ours_sql
 from dbdyno.snapshot.engines.postgres.section_helpers import (
     JIT_COUNTS,
@@ -13,18 +14,7 @@ from dbdyno.snapshot.engines.postgres.section_helpers import (
     setting,
     unknown_rows_table,
 )
-from dbdyno.snapshot.model import (
-    MissingMeasurement,
-    Part,
-    Row,
-    Table,
-    columns,
-    missing_measurement,
-    section,
-    sql_columns,
-    statement_beginning,
-    table,
-)
+from dbdyno.snapshot.model import sql_columns, statement_beginning
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.plan_changes import latencies
 from dbdyno.snapshot.reading.difference import quoted

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Heading, Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import (
     column_or_null,
     has_several_databases,
     relation_name,
     unknown_rows_table,
 )
-from dbdyno.snapshot.model import Heading, Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

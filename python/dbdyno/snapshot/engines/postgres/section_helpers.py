@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import MissingMeasurement, Table, columns, missing_measurement, table
+from dbdyno.base.sections import MissingMeasurement, Table, columns, missing_measurement, table
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.store.parquet import literal
 

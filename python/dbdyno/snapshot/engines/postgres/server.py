@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import MissingMeasurement, Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, missing_timing, setting
-from dbdyno.snapshot.model import MissingMeasurement, Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.engines.postgres.section_helpers import JIT_COUNTS, JIT_TIMES, column_or_null, setting
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
