@@ -9,7 +9,7 @@ from dbdyno.base.sections import Row
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.reading.changed_settings import SETTINGS
 from dbdyno.snapshot.reading.difference import quoted
-from dbdyno.snapshot.reading.statement_costs import KEYS
+from dbdyno.snapshot.reading.statement_texts import KEYS
 from dbdyno.snapshot.store.folder import Snapshot
 
 OBJECTS = {
