@@ -14,6 +14,7 @@ from dbdyno.snapshot.engines.postgres.section_helpers import (
     setting,
     unknown_rows_table,
 )
+from dbdyno.snapshot.engines.shared_sections import needs
 from dbdyno.snapshot.model import sql_columns, statement_beginning
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.plan_changes import latencies
@@ -87,12 +88,9 @@ _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "t
 """Measures for which each statement's share of all statements is also computed."""
 
 
+@needs(VIEW, name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
     """Return the section with the first statements of each order, and their texts."""
-    title = "Top SQL"
-    missing = interval.missing_reason(VIEW)
-    if missing:
-        return section("sql", title, not_measured=[missing_measurement("statements", *missing)])
     rows, has = _rows(interval), interval.columns(VIEW)
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
@@ -110,7 +108,7 @@ def statements(interval: Interval, top: int) -> Part:
     lost = unknown_rows_table(interval, VIEW, "queryid::varchar", top)
     return section(
         "sql",
-        title,
+        "Top SQL",
         [*tables, table("Texts", columns("text:text statement:code:identifier"), texts), lost],
         about="share: of the time of all statements but dbdyno's own. sd: standard deviation over the interval's calls,"
         " where there are two or more. Statements are counted when they end.",
