@@ -312,6 +312,13 @@ class Change(ABC):
         """Return True if both periods have a view."""
         return self.before.has(view) and self.after.has(view)
 
+    def rows_of_ends(self, view: str, sql: str) -> list[Row]:
+        """Return the rows of a query on both ends of a view, `{before}` and `{after}`; none if a period lacks it."""
+        if not self.is_in_both(view):
+            return []
+        before, after = self.before.ends(view)[0], self.after.ends(view)[1]
+        return self.before.query(sql.replace("{before}", before).replace("{after}", after))
+
     @property
     def was_restarted(self) -> bool:
         """Return True if the server was restarted between the first snapshot and the last one of both periods."""
@@ -336,13 +343,11 @@ class Change(ABC):
     def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
         """Return the settings, except `ignored`, that differ between both ends, as rows of `name`, `old`, `new`."""
         view, column = self.settings_view
-        if not self.is_in_both(view):
-            return []
         kept = f"and name not in ({', '.join(map(literal, ignored))})" if ignored else ""
-        return self.before.query(
-            f"select name, a.{column} as old, b.{column} as new from {self.before.ends(view)[0]} a"
-            f" join {self.after.ends(view)[1]} b using (name) where a.{column} is distinct from b.{column} {kept}"
-            " order by name"
+        return self.rows_of_ends(
+            view,
+            f"select name, a.{column} as old, b.{column} as new from {{before}} a join {{after}} b using (name)"
+            f" where a.{column} is distinct from b.{column} {kept} order by name",
         )
 
 
