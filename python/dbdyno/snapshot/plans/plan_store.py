@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.base.files import make_inner_folder, os_errors_as, restrict_mode
+from dbdyno.base.files import make_inner_folder, os_errors_as
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.plans.executions import LATER_COLUMNS, TABLES
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, literal, write_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -106,8 +106,7 @@ def _write(gathered: GatheredExecutions, table: str, number: int, folder: Path, 
     }[table]
     query += " limit 0" if redact and table == "log_statements" else ""
     path = folder / f"{table}.parquet"
-    gathered.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
-    restrict_mode(path)
+    write_query(gathered.connection, query, path)
     return file_checksum(path)
 
 

@@ -94,7 +94,8 @@ class Writer(Closeable):
         columns = ", ".join(f"{_quoted(c.name)}: '{c.type}'" for c in view.columns)
         try:
             aside.write_bytes(data)
-            return self._copy(
+            return write_query(
+                self._connection,
                 f"select * from read_csv({literal(str(aside))}, header=false, delim=',',"
                 f" quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, new_line='\\n',"
                 f" auto_detect=false, max_line_size=200000000, parallel=false,"
@@ -108,18 +109,18 @@ class Writer(Closeable):
         values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in view.columns]
         names = ", ".join(f"unnest(${at}::{c.type}[]) as {_quoted(c.name)}" for at, c in enumerate(view.columns, 1))
         self._connection.execute(f"create or replace temp table put as select {names}", values)
-        return self._copy("from put", path)
-
-    def _copy(self, query: str, path: Path) -> int:
-        row = self._connection.execute(
-            f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
-        ).fetchone()
-        restrict_mode(path)
-        return int(row[0]) if row else 0
+        return write_query(self._connection, "from put", path)
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def write_query(connection: Any, query: str, path: Path) -> int:
+    """Write the rows of a query to a Parquet file, and return their number."""
+    row = connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)").fetchone()
+    restrict_mode(path)
+    return int(row[0]) if row else 0
 
 
 def _digest(view: View) -> str:
