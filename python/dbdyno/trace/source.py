@@ -168,16 +168,28 @@ def import_traces(
     return Run(out, whole.manifest), refused
 
 
-def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
-    """Return the manifest of an import for an answer of the core."""
+def manifest_head(title: str, started: str) -> JsonObject:
+    """Return the first keys of the manifest of complete evidence on a trace."""
     return {
         "schema": SCHEMA,
         "kind": KIND,
         "format": FORMAT,
         "status": "complete",
-        "title": "",
-        "started_at": _utc_now(),
+        "title": title,
+        "started_at": started,
         "tool_version": VERSION,
+    }
+
+
+def server_file(path: str, version: str) -> JsonObject:
+    """Return the entry of a manifest for a server that was recorded itself, in the place of a file."""
+    return {"file": 0, "path": path, "bytes": 0, "lines": 0, "facts": {"version": f"PostgreSQL {version}"}}
+
+
+def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
+    """Return the manifest of an import for an answer of the core."""
+    return {
+        **manifest_head("", _utc_now()),
         "files": found.get("files", []),
         "totals": found.get("totals", {}),
         "unread": found.get("unread", {}),
