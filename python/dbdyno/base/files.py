@@ -92,7 +92,7 @@ def os_errors_as(failed: type[Error], problem: str, where: Path | str, next_step
     try:
         yield
     except OSError as error:
-        raise failed(f"{problem}: {error.strerror}", where=str(where), next_step=next_step) from error
+        raise failed(f"{problem}: {error.strerror or error}", where=str(where), next_step=next_step) from error
 
 
 def user_file_text(path: Path, failed: type[Error], *, next_step: str | None = None) -> str:
