@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypedDict
 
-from dbdyno.base import decisions
-from dbdyno.page import Cell, Column, Head, Page, Row, Section, Table
+from dbdyno.page import Cell, Column, Page, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, with_noun
@@ -32,20 +31,14 @@ class Run(TypedDict, total=False):
 
 def page(model: Analysis) -> Page:
     """Return the page about a trend."""
-    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
     runs = reading.list_of(Run, model, "runs")
     alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
-    head = Head(
+    head = common.decision_head(
+        model,
         "Trend",
         fmt.line(model.get("title") or ""),
-        "verdict",
-        word=answer.word,
-        tone=answer.tone,
-        headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
-        sentences=tuple(reading.strings(model, "verdict", "sentences")),
         chips=(with_noun(len(runs), "run"), fmt.line(model.get("label") or ""), _followed_value(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
-        section="Verdict",
     )
     sections = (_arms(model, runs), _runs(model, runs), common.warnings(model, "Warnings", "warnings"))
     return Page(head, sections, data=lambda: common.flat_table(list(_flat(model, runs))))
