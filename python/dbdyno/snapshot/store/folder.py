@@ -36,8 +36,6 @@ from dbdyno.snapshot.store.integrity import CHANGED, damage
 from dbdyno.snapshot.store.parquet import Writer, literal
 from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
-DEFAULT_STORE = Path("snaps")
-
 Place = tuple[str, int]
 """A Parquet file, and the number that marks the wanted rows in it, or 0 for all rows."""
 

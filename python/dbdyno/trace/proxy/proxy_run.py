@@ -27,7 +27,6 @@ from dbdyno.trace.source import manifest_head, server_file
 from dbdyno.trace.staging import staged_folder
 from dbdyno.trace.units import length_ns
 
-TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _PORT = 5432
 _PORT_MOST = 65_535
 _SPIN_MOST_NS = 10_000_000
