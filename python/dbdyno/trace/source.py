@@ -21,6 +21,7 @@ from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
+from dbdyno.evidence.memory import row_dicts
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, delay_signals, run_job, unwind_on_signals
@@ -57,9 +58,7 @@ class Traces:
 
     def rows(self, query: str, parameters: Any = None) -> list[Row]:
         """Return the rows of a query as dicts."""
-        cursor = self.connection.execute(query, parameters)
-        names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return row_dicts(self.connection.execute(query, parameters))
 
     def path_of(self, file: int | None) -> str:
         """Return the path of the file with this number, or ""."""
