@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.plans.generic import GenericFlip

@@ -14,6 +14,7 @@ from dbdyno.base.explanation import MOST as CAUSES_MOST
 from dbdyno.base.explanation import CausalExplanation
 from dbdyno.base.explanation import Cause as Reason
 from dbdyno.base.sections import Part, Row, columns, section, table
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes import statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
 from dbdyno.snapshot.reading.ends import relation
@@ -21,7 +22,6 @@ from dbdyno.snapshot.reading.events_table import events_table
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.snapshot.reading.statement_texts import KEYS, statement_texts
-from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import rate_change, three_digits, time_change
 
 MOST = 5

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_inner_folder, os_errors_as
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.plans.executions import LATER_COLUMNS, TABLES
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_checksum, literal, write_query
+from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
 if TYPE_CHECKING:
     import duckdb

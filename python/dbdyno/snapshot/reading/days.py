@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dbdyno.base.files import make_inner_folder
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.files import write_json
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
@@ -30,7 +31,7 @@ from dbdyno.snapshot.sessions.active import (
 )
 from dbdyno.snapshot.sessions.samples import activity_columns
 from dbdyno.snapshot.store.folder import Store
-from dbdyno.snapshot.store.parquet import file_checksum, literal, write_query
+from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
 RARE_VIEWS = ("blocked",)
 """Sampled views that have no row in most hours."""

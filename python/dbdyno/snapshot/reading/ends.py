@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sql_text import quoted
 from dbdyno.evidence.memory import row_dicts
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.reading import clock
-from dbdyno.snapshot.reading.difference import Sides, quoted, union_columns
+from dbdyno.snapshot.reading.difference import Sides, union_columns
 from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
 
 NO_VIEW = "this server has no {}"

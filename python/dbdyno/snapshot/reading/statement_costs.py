@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import Span, spans_of
 from dbdyno.snapshot.reading.statement_texts import KEYS

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.statement_names import statements_naming
@@ -37,7 +38,6 @@ from dbdyno.snapshot.sessions.active import (
 )
 from dbdyno.snapshot.sessions.samples import activity_columns
 from dbdyno.snapshot.sessions.summed_samples import SummedSamples
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

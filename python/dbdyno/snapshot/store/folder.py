@@ -29,11 +29,12 @@ from typing import Any
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_folder, make_inner_folder, os_errors_as, sync_files
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.files import sync_names
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.integrity import CHANGED, damage
-from dbdyno.snapshot.store.parquet import Writer, literal
+from dbdyno.snapshot.store.parquet import Writer
 from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 Place = tuple[str, int]

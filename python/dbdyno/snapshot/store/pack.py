@@ -20,14 +20,14 @@ from typing import Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.files import make_inner_folder, os_errors_as, restrict_mode, sync_folder
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.memory import file_connection
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.integrity import SUMS
 from dbdyno.snapshot.store.locks import PACKS
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum
 from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 GROUP = 60

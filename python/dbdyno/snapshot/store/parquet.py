@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.files import restrict_mode
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.store.records import ViewRecord
@@ -91,7 +92,7 @@ class Writer(Closeable):
 
     def _from_csv(self, view: View, data: bytes, path: Path) -> int:
         aside = path.with_suffix(".csv")
-        columns = ", ".join(f"{_quoted(c.name)}: '{c.type}'" for c in view.columns)
+        columns = ", ".join(f"{quoted(c.name)}: '{c.type}'" for c in view.columns)
         try:
             aside.write_bytes(data)
             return write_query(
@@ -107,7 +108,7 @@ class Writer(Closeable):
 
     def _from_rows(self, view: View, rows: list[tuple[Any, ...]], path: Path) -> int:
         values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in view.columns]
-        names = ", ".join(f"unnest(${at}::{c.type}[]) as {_quoted(c.name)}" for at, c in enumerate(view.columns, 1))
+        names = ", ".join(f"unnest(${at}::{c.type}[]) as {quoted(c.name)}" for at, c in enumerate(view.columns, 1))
         self._connection.execute(f"create or replace temp table put as select {names}", values)
         return write_query(self._connection, "from put", path)
 
@@ -128,10 +129,6 @@ def _digest(view: View) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def file_checksum(path: Path) -> str:
     """Return the checksum of a file on disk."""
     with path.open("rb", buffering=0) as file:
@@ -149,8 +146,3 @@ def checksum_of(file: FileIO, size: int) -> str:
 def checksum_of_bytes(whole: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.blake2b(whole, digest_size=_SUM_BYTES).hexdigest()
-
-
-def literal(text: str) -> str:
-    """Return a text as an SQL string literal."""
-    return "'" + text.replace("'", "''") + "'"

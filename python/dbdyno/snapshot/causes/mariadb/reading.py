@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable
 from functools import cached_property
 
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
 from dbdyno.snapshot.engines.mariadb.epochs import JITTER_US
 from dbdyno.snapshot.engines.mariadb.load import TABLES
@@ -13,7 +14,6 @@ from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.statement_texts import statement_texts
-from dbdyno.snapshot.store.parquet import literal
 
 _SUMS = (
     ("calls", "COUNT_STAR", 1.0),

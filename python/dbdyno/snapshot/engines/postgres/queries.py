@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, columns, missing_measurement, section, table
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.engines.postgres.facts import is_ours, is_ours_sql
 from dbdyno.snapshot.engines.postgres.section_helpers import (
     JIT_COUNTS,
@@ -18,7 +19,6 @@ from dbdyno.snapshot.engines.shared_sections import needs
 from dbdyno.snapshot.model import sql_columns, statement_beginning
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.plan_changes import latencies
-from dbdyno.snapshot.reading.difference import quoted
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.memory import memory_connection, row_dicts
 from dbdyno.snapshot.engines.view import Column, Verdict
-from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql, quoted
+from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql
 from dbdyno.snapshot.reading.ends import NO_VIEW, Ends, scope_rows
 from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.metric import Metric

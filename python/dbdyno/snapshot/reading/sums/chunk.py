@@ -28,12 +28,12 @@ from weakref import WeakValueDictionary
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_inner_folder
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.clock import elapsed_ns
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums import look_sums
 from dbdyno.snapshot.reading.sums.batch import Batch
 from dbdyno.snapshot.reading.sums.index import VERSION, sampled_rows
@@ -42,7 +42,7 @@ from dbdyno.snapshot.reading.sums.pairwise import Pairwise
 from dbdyno.snapshot.reading.sums.total import fold_parts
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_checksum, literal, write_query
+from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.ends import Ends

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.difference import union_columns
 from dbdyno.snapshot.sessions.active import (
     MINUTE_US,
@@ -28,7 +29,7 @@ from dbdyno.snapshot.sessions.active import (
     other_rows,
 )
 from dbdyno.snapshot.sessions.samples import activity_columns
-from dbdyno.snapshot.store.parquet import literal, write_query
+from dbdyno.snapshot.store.parquet import write_query
 
 if TYPE_CHECKING:
     import duckdb
