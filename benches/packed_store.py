@@ -15,15 +15,16 @@ from typing import Any
 import duckdb
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.files import write_json
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.reading.difference import SUBTRACTED, quoted
+from dbdyno.snapshot.reading.difference import SUBTRACTED
 from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.store.integrity import SUMS
 from dbdyno.snapshot.store.pack import GROUP
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum
 
 LOOKS = 60
 STEPS = {

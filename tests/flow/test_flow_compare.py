@@ -14,19 +14,19 @@ from dbdyno.flow.compare import compare, join_tree
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.pig_plans import parse_plan as pig_plan
 from dbdyno.flow.polars_plans import parse_graph as polars_plan
-from dbdyno.flow.step import FILTER, GROUP, JOIN, LIMIT, SCAN, SORT, TOP, Flow, Step
+from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import input_tables
 from skipped import skip_for
 
-A, B, C = (Step(SCAN, name, rows=size) for name, size in (("a", 100), ("b", 50), ("c", 10)))
+A, B, C = (Step(Kind.SCAN, name, rows=size) for name, size in (("a", 100), ("b", 50), ("c", 10)))
 
 
 def join(*inputs: Step, rows: int | None = None) -> Step:
-    return Step(JOIN, "on x = y", inputs=inputs, rows=rows)
+    return Step(Kind.JOIN, "on x = y", inputs=inputs, rows=rows)
 
 
 def where(below: Step, *conditions: str, rows: int | None = None) -> Step:
-    return Step(FILTER, " and ".join(conditions), conditions, (below,), rows)
+    return Step(Kind.FILTER, " and ".join(conditions), conditions, (below,), rows)
 
 
 def marks(written: Step, executed: Step) -> dict[str, str]:
@@ -53,7 +53,7 @@ def test_what_is_joined_by_or_stays_one() -> None:
 
 def test_a_filter_below_the_join_was_moved_and_one_in_a_scan_was_merged() -> None:
     written = where(join(A, B), "x = 1", "y = 2")
-    executed = join(where(A, "x = 1"), Step(SCAN, "b", ("y = 2",)))
+    executed = join(where(A, "x = 1"), Step(Kind.SCAN, "b", ("y = 2",)))
     assert marks(written, executed) == {"x = 1": "moved", "y = 2": "merged"}
     (moved, merged) = compare(Flow("x", written, executed, "off")).changes
     assert moved.sentence == "x = 1: moved down, below 1 join."
@@ -81,9 +81,9 @@ def test_joins_in_another_order_are_told_from_swapped_sides() -> None:
 
 
 def test_sort_and_limit_become_one_and_a_group_may_go() -> None:
-    written = Step(LIMIT, "5", inputs=(Step(SORT, "by x", inputs=(A,)),))
-    assert marks(written, Step(TOP, "5", inputs=(A,))) == {"sort": "merged"}
-    assert marks(Step(GROUP, "by x", inputs=(A,)), A) == {"group": "dropped"}
+    written = Step(Kind.LIMIT, "5", inputs=(Step(Kind.SORT, "by x", inputs=(A,)),))
+    assert marks(written, Step(Kind.TOP, "5", inputs=(A,))) == {"sort": "merged"}
+    assert marks(Step(Kind.GROUP, "by x", inputs=(A,)), A) == {"group": "dropped"}
 
 
 def test_rows_that_pass_between_steps_are_counted() -> None:
@@ -137,7 +137,7 @@ def test_pigs_plan_is_read_with_the_constants_of_its_physical_plan() -> None:
     (filtered,) = plan.inputs
     assert filtered.atoms == ("region = south", "amount > 90")
     (joined,) = filtered.inputs
-    assert (joined.kind, joined.text) == (JOIN, "on id = customer")
+    assert (joined.kind, joined.text) == (Kind.JOIN, "on id = customer")
     assert [one.text for one in joined.inputs] == ["c", "o"]
 
 
@@ -150,7 +150,7 @@ def test_a_graph_of_polars_is_read() -> None:
 2 -> 3;
 }"""
     plan = polars_plan(graph, ["customers", "orders"])
-    assert (plan.kind, plan.text) == (JOIN, "inner on id = customer")
+    assert (plan.kind, plan.text) == (Kind.JOIN, "inner on id = customer")
     assert [(one.text, one.atoms) for one in plan.inputs] == [("customers", ("region = south",)), ("orders", ())]
 
 
@@ -198,10 +198,10 @@ def test_duckdb_tells_rows_of_both_plans(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "words", "text"),
     [
-        (GROUP, "HashAggregate(keys=[region#17, id#3L], functions=[sum(amount#40)])", "by region, id"),
-        (GROUP, "HashAggregate(keys=[], functions=[count(1)])", ""),
-        (SORT, "Sort [s#12L DESC NULLS LAST, name#4 ASC NULLS FIRST], true, 0", "by s desc, name"),
-        (TOP, "TakeOrderedAndProject(limit=3, orderBy=[s#12L ASC NULLS FIRST], output=[s#12L])", "by s"),
+        (Kind.GROUP, "HashAggregate(keys=[region#17, id#3L], functions=[sum(amount#40)])", "by region, id"),
+        (Kind.GROUP, "HashAggregate(keys=[], functions=[count(1)])", ""),
+        (Kind.SORT, "Sort [s#12L DESC NULLS LAST, name#4 ASC NULLS FIRST], true, 0", "by s desc, name"),
+        (Kind.TOP, "TakeOrderedAndProject(limit=3, orderBy=[s#12L ASC NULLS FIRST], output=[s#12L])", "by s"),
     ],
 )
 def test_steps_of_spark_say_by_what_they_group_and_sort(kind: str, words: str, text: str) -> None:

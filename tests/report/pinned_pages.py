@@ -26,7 +26,7 @@ HERE = Path(__file__).parent / "pinned"
 
 def snapshot() -> JsonObject:
     """A report of two snapshots: numbers, gaps, verdicts, what was not measured."""
-    from dbdyno.snapshot.model import columns, missing_measurement, section, table
+    from dbdyno.base.sections import columns, missing_measurement, section, table
 
     shown = columns("statement:text begins:text calls time:ns share:ratio rows:per_s text:text")
     rows = [

@@ -11,10 +11,10 @@ from made_store import MadeServer, counters, key, text
 from snapshot_help import Lab, section, settle
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sections import column
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.view import Options, View
-from dbdyno.snapshot.model import column
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import DRAWN_MOST, chart_events, long_events
 from dbdyno.snapshot.reading.periods import period

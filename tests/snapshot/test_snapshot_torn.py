@@ -14,7 +14,8 @@ from made_store import MadeServer
 
 from command_line import dbdyno as run
 from dbdyno.base.json_types import JsonObject, TableRow
-from dbdyno.snapshot.model import Part, build_sections
+from dbdyno.base.sections import Part
+from dbdyno.snapshot.model import build_sections
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.report import report

@@ -16,7 +16,7 @@ from dbdyno.advise.snapshot_advice import about_statement, advice_on
 from dbdyno.base.errors import AdviceError, Error
 from dbdyno.base.escaping import escape_line
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.sessions.history import texts
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 _PARAMETERS = {"postgres": re.compile(r"\$(\d{1,4})\b"), "mariadb": re.compile(r"(\?)")}
@@ -42,7 +42,7 @@ def plan_of_seen(store: Store, ends: tuple[Snapshot, Snapshot], name: str) -> st
     """
     first, last = ends
     with Interval(store, first, last) as interval:
-        text = texts(interval).get(name)
+        text = statement_texts(interval).get(name)
     if not text:
         raise AdviceError(
             f"the text of statement {name!r:.60} is not known",

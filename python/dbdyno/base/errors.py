@@ -6,6 +6,8 @@ traceback.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 
 class Error(Exception):
     """Base class of all errors that a user can cause or encounter.
@@ -23,6 +25,18 @@ class Error(Exception):
         place = f"{self.where}: " if self.where else ""
         step = f"\n  next: {self.next_step}" if self.next_step else ""
         return f"{place}{self.message}{step}"
+
+
+def unknown_name(
+    failed: type[Error], noun: str, name: str, known: Collection[str], *, where: str | None = None, prefix: str = ""
+) -> Error:
+    """Return the error of a name that is neither known nor a file: it suggests the most similar name."""
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {prefix}{near[0]}? " if near else ""
+    step = f"{hint}use one of {', '.join(known)}, or name a file as {prefix}./FILE.toml"
+    return failed(f"there is no {noun} named {name!r}", where=where, next_step=step)
 
 
 class PlanError(Error):

@@ -78,6 +78,10 @@ def read_user_file(path: Path) -> str:
     return text
 
 
+CHECK_FILE = "check the path and the permissions of the file"
+"""Next step for `os_errors_as` where a file cannot be read."""
+
+
 @contextlib.contextmanager
 def os_errors_as(failed: type[Error], problem: str, where: Path | str, next_step: str) -> Iterator[None]:
     """Turn an `OSError` of the context into an error of the class `failed`: the problem, then the system's reason.
@@ -88,7 +92,7 @@ def os_errors_as(failed: type[Error], problem: str, where: Path | str, next_step
     try:
         yield
     except OSError as error:
-        raise failed(f"{problem}: {error.strerror}", where=str(where), next_step=next_step) from error
+        raise failed(f"{problem}: {error.strerror or error}", where=str(where), next_step=next_step) from error
 
 
 def user_file_text(path: Path, failed: type[Error], *, next_step: str | None = None) -> str:

@@ -28,7 +28,6 @@ COUNTED = {
     "celldisk": ("diskType", "size", "status"),
     "griddisk": ("diskType", "size", "cachingPolicy", "asmModeStatus", "status"),
 }
-OWN_NAME = "cell.name"
 
 
 def query_configuration(hosts: Sequence[Host], access: Access) -> FactsOf:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
+from dbdyno.base.sections import Table, column, table
 from dbdyno.cells.clocks import Clock
-from dbdyno.cells.page import Heading, Table
 from dbdyno.cells.record import reports_of
 from dbdyno.cells.series import MeasuredRecording
 
@@ -157,19 +157,12 @@ def _state(at_ns: int | None, last: int | None, problem: str | None, reset: bool
 
 def _table(cells: Sequence[CellCoverage]) -> Table:
     keys = [state for state in STATES if state in (COLLECTED, OLD) or any(cell["counts"][state] for cell in cells)]
-    return {
-        "title": "Rounds by cell",
-        "columns": [
-            {"name": "cell", "label": "cell", "unit": "text"},
-            *[Heading(name=key, label=key, unit="count") for key in keys],
-            {"name": "silent_ns", "label": "longest without a new collection", "unit": "ns"},
-        ],
-        "rows": [
-            {"cell": cell["name"], **{key: cell["counts"][key] for key in keys}, "silent_ns": cell["silent_s"] * 1e9}
-            for cell in cells
-        ],
-        "left_out": 0,
-    }
+    silent = column("silent_ns", "ns", "longest without a new collection")
+    rows = [
+        {"cell": cell["name"], **{key: cell["counts"][key] for key in keys}, "silent_ns": cell["silent_s"] * 1e9}
+        for cell in cells
+    ]
+    return table("Rounds by cell", [column("cell", "text"), *map(column, keys), silent], rows)
 
 
 FACTS = {
@@ -186,7 +179,7 @@ FACTS = {
 """Facts about a cell that are shown, of all that a recording holds, with their labels."""
 
 
-def configuration_table(run: Run) -> list[dict[str, object]]:
+def configuration_table(run: Run) -> list[Table]:
     """Return a table of the cells' configurations, with equal ones in one row; empty if the run has none."""
     first = (run.manifest.configuration or {}).get("first") or {}
     alike: dict[tuple[str, ...], list[str]] = {}
@@ -202,6 +195,5 @@ def configuration_table(run: Run) -> list[dict[str, object]]:
     shown = [name for name in FACTS if any(row[name] for row in rows)]
     if not shown:
         return []
-    columns = [{"name": "cells", "label": "cells", "unit": "text"}]
-    columns += [{"name": name, "label": FACTS[name], "unit": "text"} for name in shown]
-    return [{"title": "What they are", "columns": columns, "rows": rows, "left_out": 0}]
+    headings = [column("cells", "text"), *(column(name, "text", FACTS[name]) for name in shown)]
+    return [table("What they are", headings, rows)]

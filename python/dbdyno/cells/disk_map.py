@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from dbdyno.base.json_types import TableRow
+from dbdyno.base.sections import Table, columns, table
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.page import DiskMap, Table
+from dbdyno.cells.page import DiskMap
 
 KINDS = ("hard disks", "flash disks")
 RATES = ("CD_IO_RQ_R_SM", "CD_IO_RQ_W_SM", "CD_IO_BY_R_LG", "CD_IO_BY_W_LG")
@@ -75,7 +77,7 @@ def _map(
 
 def disk_table(maps: Sequence[DiskMap]) -> Table:
     """Return a table with the lowest disk, the highest disk and the median of each map."""
-    rows: list[Mapping[str, object]] = []
+    rows: list[TableRow] = []
     for one in maps:
         known = sorted(
             (value, f"{cell} {disk}")
@@ -96,17 +98,8 @@ def disk_table(maps: Sequence[DiskMap]) -> Table:
                 "times": high / one["median"] if one["median"] else None,
             }
         )
-    return {
-        "title": "Least and most",
-        "columns": [
-            {"name": "metric", "label": "metric", "unit": "text"},
-            {"name": "low", "label": "least", "unit": "quantity"},
-            {"name": "lowest", "label": "of", "unit": "text"},
-            {"name": "median", "label": "median", "unit": "quantity"},
-            {"name": "high", "label": "most", "unit": "quantity"},
-            {"name": "highest", "label": "of", "unit": "text"},
-            {"name": "times", "label": "most / median", "unit": "times"},
-        ],
-        "rows": rows,
-        "left_out": 0,
-    }
+    shown = columns(
+        "metric:text low:quantity:least lowest:text:of median:quantity high:quantity:most highest:text:of"
+        " times:times:most_/_median"
+    )
+    return table("Least and most", shown, rows)

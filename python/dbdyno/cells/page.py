@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
-
-class Heading(TypedDict):
-    """Column of a table."""
-
-    name: str
-    label: str
-    unit: str
-    page_only: NotRequired[bool]
-
-
-class Table(TypedDict):
-    """Table; `left_out` is the number of rows that it does not contain."""
-
-    title: str
-    columns: list[Heading]
-    rows: list[Mapping[str, object]]
-    left_out: int
+from dbdyno.base.sections import Table
 
 
 class Section(TypedDict):

@@ -19,11 +19,6 @@ from dbdyno.cells.page import ShownCell, ShownMetric, ShowPage
 SCHEMA = 1
 NAMED = 3
 """Number of cells that a sentence names; more are only counted."""
-RULE_WORDS = {
-    "sum": "sum",
-    "weighted": "mean over requests",
-    "spread": "least, mean, most",
-}
 
 
 def show_page(collection: Collection, *, by: str = "cell") -> ShowPage:

@@ -23,7 +23,6 @@ from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change
 
 RATE, LATENCY, GAUGE = "rate", "latency", "gauge"
 _PER_S = {"MB": "MB/s", "KB": "KB/s"}
-_OVER = {"cell": "cell", "object": "all", "both": "object"}
 Key = tuple[str, str, str, str]
 """Kind, metric, cell, object."""
 Row = WatchedRow

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base.errors import DeviceError
+from dbdyno.base.errors import DeviceError, unknown_name
 from dbdyno.base.files import user_file_toml
 from dbdyno.base.json_types import JsonObject
 
@@ -140,12 +140,7 @@ def plan_of(name: str) -> CutPlan:
     if name in BUILT_IN:
         return BUILT_IN[name]
     if not name.endswith(".toml") and "/" not in name:
-        near = difflib.get_close_matches(name, BUILT_IN, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise DeviceError(
-            f"there is no plan of power cuts named {name!r}",
-            next_step=f"{hint}use one of {', '.join(BUILT_IN)}, or name a file as ./FILE.toml",
-        )
+        raise unknown_name(DeviceError, "plan of power cuts", name, BUILT_IN)
     return check_plan(user_file_toml(Path(name), DeviceError), name)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import DeviceError
+from dbdyno.base.files import CHECK_FILE, os_errors_as
 
 SECTOR = 512
 _TICK_NS = 100
@@ -86,15 +87,11 @@ def read_block_trace(path: Path) -> BlockTrace:
         DeviceError: The file cannot be read, is in none of the formats, has a line that is not of its format, or has no
             read and no write.
     """
-    try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            return _read(path, lines)
-    except OSError as error:
-        raise DeviceError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="check the path and the permissions of the file",
-        ) from None
+    with (
+        os_errors_as(DeviceError, "cannot be read", path, CHECK_FILE),
+        path.open(encoding="utf-8", errors="replace") as lines,
+    ):
+        return _read(path, lines)
 
 
 def _read(path: Path, lines: Iterator[str]) -> BlockTrace:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from dbdyno.base.errors import DeviceError
+from dbdyno.base.errors import DeviceError, unknown_name
 from dbdyno.model.machine import Machine, machine_of, parse_machine
 
 PAGE_BYTES = 4096
@@ -64,12 +64,7 @@ def device_of(name: str) -> Device:
         return Device(Path(name).stem, machine_of(f"model:{name}"))
     texts = dict(_core.device_texts())
     if name not in texts:
-        near = difflib.get_close_matches(name, texts, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise DeviceError(
-            f"there is no device named {name!r}",
-            next_step=f"{hint}use one of {', '.join(texts)}, or name a file as ./FILE.toml",
-        )
+        raise unknown_name(DeviceError, "device", name, texts)
     return Device(name, parse_machine(f"device {name}", texts[name]))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import DeviceError
+from dbdyno.base.files import CHECK_FILE, os_errors_as
 from dbdyno.device.job import MeasuredJob
 
 
@@ -30,15 +31,10 @@ def read_fio_json(path: Path) -> list[MeasuredJob]:
         DeviceError: The file cannot be read, or is not fio's JSON.
     """
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        with os_errors_as(DeviceError, "cannot be read", path, CHECK_FILE):
+            given = json.loads(path.read_text(encoding="utf-8"))
         shared = given.get("global options") or {}
         return [job for entry in given["jobs"] for job in _jobs(entry, shared)]
-    except OSError as error:
-        raise DeviceError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="check the path and the permissions of the file",
-        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeviceError(
             f"is not JSON output of fio: {type(error).__name__}: {error}",

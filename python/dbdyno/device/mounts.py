@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.device_types import DeviceSpec, DeviceStatus
 from dbdyno.base.errors import DeviceError
+from dbdyno.base.files import os_errors_as
 from dbdyno.base.processes import child_environment, find_program
 
 if TYPE_CHECKING:
@@ -101,14 +102,8 @@ def check_folders(folder: Path, backing: Path) -> None:
             where=str(folder),
             next_step=f"unmount it first: dbdyno device unmount {folder}",
         )
-    try:
+    with os_errors_as(DeviceError, "cannot be used as a mount point", folder, f"create the folder: mkdir -p {folder}"):
         content = next(folder.iterdir(), None)
-    except OSError as error:
-        raise DeviceError(
-            f"cannot be used as a mount point: {error.strerror}",
-            where=str(folder),
-            next_step=f"create the folder: mkdir -p {folder}",
-        ) from error
     if content is not None:
         raise DeviceError(
             f"is not empty ({content.name}): a mount would hide its files",

@@ -149,14 +149,11 @@ def _decrypt(part: Path, key: bytes) -> bytes:
     from cryptography.fernet import Fernet, InvalidToken
 
     try:
-        return Fernet(key).decrypt(part.read_bytes())
+        with os_errors_as(EvidenceError, "cannot be read", part, "check the permissions of the file"):
+            return Fernet(key).decrypt(part.read_bytes())
     except InvalidToken:
         raise EvidenceError(
             "cannot be decrypted: the key is wrong, or the file was changed",
             where=str(part),
             next_step="name the key of the capture with --key-file FILE",
         ) from None
-    except OSError as error:
-        raise EvidenceError(
-            f"cannot be read: {error.strerror}", where=str(part), next_step="check the permissions of the file"
-        ) from error

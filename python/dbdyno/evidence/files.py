@@ -52,16 +52,13 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
         EvidenceError: the file cannot be read or is not valid JSON; the error names file, line and column.
     """
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        with (
+            files.os_errors_as(EvidenceError, "cannot be read", path, files.CHECK_FILE),
+            os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file,
+        ):
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise EvidenceError("is not a file", where=str(path), next_step="restore the file from a copy")
             return json.loads(file.read(), object_hook=objects)
-    except OSError as error:
-        raise EvidenceError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="check the path and the permissions of the file",
-        ) from error
     except ValueError as error:
         raise EvidenceError(
             f"is not complete JSON: {error}",

@@ -6,6 +6,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.signals import interruptible
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ def _read_at_once() -> dict[str, int]:
     from dbdyno.evidence.duck import duckdb
 
     return {"async_threads": 0} if int(duckdb.__version__.partition(".")[0]) >= 2 else {}
+
+
+def row_dicts(cursor: duckdb.DuckDBPyConnection) -> list[TableRow]:
+    """Return the rows of an executed query by column name."""
+    names = [column[0] for column in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def limit_memory(memory: str) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.scratch import ScratchFolder
+from dbdyno.base.sql_text import literal
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,12 +37,12 @@ def restrict(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
     """Restrict a connection to the files in these folders; this cannot be undone."""
     scratch = private_folder()
     connection.execute(f"set memory_limit = '{memory_bytes()}B'")
-    connection.execute(f"set temp_directory = {_literal(str(scratch))}")
+    connection.execute(f"set temp_directory = {literal(str(scratch))}")
     connection.execute(f"set max_temp_directory_size = '{shutil.disk_usage(scratch).free // 2}B'")
     connection.execute("set python_enable_replacements = false")
     connection.execute("set autoinstall_known_extensions = false")
     connection.execute("set autoload_known_extensions = false")
-    allowed = ", ".join(_literal(str(folder.resolve())) for folder in folders)
+    allowed = ", ".join(literal(str(folder.resolve())) for folder in folders)
     connection.execute(f"set allowed_directories = [{allowed}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
@@ -117,7 +118,3 @@ def private_folder() -> Path:
 @functools.cache
 def _scratch() -> ScratchFolder:
     return ScratchFolder("sql")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

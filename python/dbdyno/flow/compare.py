@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbdyno.flow.step import FILTER, GROUP, JOIN, SCAN, Flow, Step, without_projections
+from dbdyno.flow.step import Flow, Kind, Step, without_projections
 
 SAME, MOVED, MERGED, DROPPED, ADDED = "same", "moved", "merged", "dropped", "added"
 
@@ -84,10 +84,10 @@ def _changes(written: Step, executed: Step) -> Iterator[Change]:
 def _places(step: Step) -> dict[str, _Place]:
     found: dict[str, _Place] = {}
     for one in step.walk():
-        if one.kind not in (FILTER, SCAN):
+        if one.kind not in (Kind.FILTER, Kind.SCAN):
             continue
         below = Counter(each.kind for each in one.walk())
-        place = _Place(below[JOIN], below[GROUP], one.text if one.kind == SCAN else "")
+        place = _Place(below[Kind.JOIN], below[Kind.GROUP], one.text if one.kind == Kind.SCAN else "")
         for atom in one.atoms:
             found.setdefault(atom, place)
     return found
@@ -113,7 +113,7 @@ def _became(atom: str, before: _Place, after: _Place | None) -> Change:
 
 def join_tree(step: Step) -> str:
     """Return the joins of a plan as its tables in brackets."""
-    if step.kind == SCAN:
+    if step.kind == Kind.SCAN:
         return step.text
     inner = [one for one in (join_tree(each) for each in step.inputs) if one]
     return f"({' x '.join(inner)})" if len(inner) > 1 else "".join(inner)
@@ -130,7 +130,7 @@ def _joins(written: Step, executed: Step) -> Iterator[Change]:
 
 
 def _order_free(step: Step) -> object:
-    if step.kind == SCAN:
+    if step.kind == Kind.SCAN:
         return step.text
     inner = [_order_free(one) for one in step.inputs]
     return frozenset(inner) if len(inner) > 1 else inner[0] if inner else ""

@@ -12,22 +12,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import memory_connection
 from dbdyno.evidence.query_limits import require_select
 from dbdyno.flow.conditions import atoms
-from dbdyno.flow.step import (
-    DISTINCT,
-    FILTER,
-    GROUP,
-    JOIN,
-    LIMIT,
-    OTHER,
-    PROJECT,
-    SCAN,
-    SORT,
-    TOP,
-    UNION,
-    WINDOW,
-    Flow,
-    Step,
-)
+from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import InputTable
 
 if TYPE_CHECKING:
@@ -35,20 +20,20 @@ if TYPE_CHECKING:
 
 OFF = "pragma disable_optimizer"
 _KINDS = {
-    "TABLE_SCAN": SCAN,
-    "READ_CSV": SCAN,
-    "READ_PARQUET": SCAN,
-    "SEQ_SCAN": SCAN,
-    "FILTER": FILTER,
-    "PROJECTION": PROJECT,
-    "ORDER_BY": SORT,
-    "TOP_N": TOP,
-    "LIMIT": LIMIT,
-    "STREAMING_LIMIT": LIMIT,
-    "UNION": UNION,
-    "WINDOW": WINDOW,
-    "STREAMING_WINDOW": WINDOW,
-    "CROSS_PRODUCT": JOIN,
+    "TABLE_SCAN": Kind.SCAN,
+    "READ_CSV": Kind.SCAN,
+    "READ_PARQUET": Kind.SCAN,
+    "SEQ_SCAN": Kind.SCAN,
+    "FILTER": Kind.FILTER,
+    "PROJECTION": Kind.PROJECT,
+    "ORDER_BY": Kind.SORT,
+    "TOP_N": Kind.TOP,
+    "LIMIT": Kind.LIMIT,
+    "STREAMING_LIMIT": Kind.LIMIT,
+    "UNION": Kind.UNION,
+    "WINDOW": Kind.WINDOW,
+    "STREAMING_WINDOW": Kind.WINDOW,
+    "CROSS_PRODUCT": Kind.JOIN,
 }
 _WRAPPERS = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY")
 
@@ -117,11 +102,11 @@ def _step(node: Mapping[str, Any], files: dict[str, str]) -> Step:
     name, info = str(node.get("type", "")), node.get("extra_info") or {}
     inputs = tuple(_step(one, files) for one in node.get("children") or [])
     kind = _KINDS.get(name) or (
-        JOIN if "JOIN" in name else GROUP if "GROUP_BY" in name or "AGGREGATE" in name else OTHER
+        Kind.JOIN if "JOIN" in name else Kind.GROUP if "GROUP_BY" in name or "AGGREGATE" in name else Kind.OTHER
     )
-    if kind == GROUP and not info.get("Aggregates") and inputs:
-        kind = DISTINCT
-    if kind == JOIN and any(one.kind == OTHER and "DELIM" in one.text for one in inputs):
+    if kind == Kind.GROUP and not info.get("Aggregates") and inputs:
+        kind = Kind.DISTINCT
+    if kind == Kind.JOIN and any(one.kind == Kind.OTHER and "DELIM" in one.text for one in inputs):
         inputs = tuple(one for one in inputs if "DELIM" not in one.text)
     text, parts = _words(kind, name, info, files)
     rows = node.get("intermediate_rows", node.get("operator_cardinality"))
@@ -130,14 +115,14 @@ def _step(node: Mapping[str, Any], files: dict[str, str]) -> Step:
 
 
 def _words(kind: str, name: str, info: Mapping[str, Any], files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    if kind == SCAN:
+    if kind == Kind.SCAN:
         file = str(info.get("Filename(s)", info.get("Table", ""))).rpartition("/")[2]
         parts = tuple(atom for one in _list(info.get("Filters")) for atom in atoms(one))
         return files.get(file, file or str(info.get("Function", name)).lower()), parts
-    if kind == FILTER:
+    if kind == Kind.FILTER:
         parts = tuple(atom for one in _list(info.get("Expression")) for atom in atoms(one))
         return " and ".join(parts), parts
-    if kind == JOIN:
+    if kind == Kind.JOIN:
         parts = tuple(atom for one in _list(info.get("Conditions")) for atom in atoms(one))
         how = str(info.get("Join Type", "CROSS")).lower()
         return f"{how} on {' and '.join(parts)}" if parts else "cross", ()

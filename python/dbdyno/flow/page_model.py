@@ -8,7 +8,7 @@ from pathlib import Path
 from dbdyno.base.errors import FlowError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.flow.compare import MARKS, SAME, FlowComparison, compare
-from dbdyno.flow.step import FILTER, SCAN, Flow, Step, without_projections
+from dbdyno.flow.step import Flow, Kind, Step, without_projections
 from dbdyno.flow.tables import InputTable, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
@@ -75,8 +75,8 @@ def _numbers(compared: FlowComparison) -> tuple[int | None, int | None]:
 def nodes(step: Step, marks: Mapping[str, str], lead: str = "", level: int = 0, *, last: bool = True) -> list[TableRow]:
     """Return the lines of a plan's tree, from the result down."""
     own = sorted((marks[one] for one in step.atoms if marks.get(one, SAME) != SAME), key=MARKS.index)
-    filters = f" where {' and '.join(step.atoms)}" if step.kind == SCAN and step.atoms else ""
-    kind = "" if step.kind == FILTER and step.text.startswith("filter") else f"{step.kind} "
+    filters = f" where {' and '.join(step.atoms)}" if step.kind == Kind.SCAN and step.atoms else ""
+    kind = "" if step.kind == Kind.FILTER and step.text.startswith("filter") else f"{step.kind} "
     line = {
         "lead": lead + ("" if level == 0 else "└─ " if last else "├─ "),
         "level": level,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import FlowError
-from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, UNION, Flow, Step
+from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import text_of
 
 RULES = (
@@ -29,19 +29,19 @@ INSTALL = f"make setup-wide, in a clone; or set {HOME} to a folder with Pig's ja
 TIME_S = 300
 OPTIONS = ("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.util=ALL-UNNAMED", "-Xmx512m")
 _KINDS = {
-    "Load": SCAN,
-    "Filter": FILTER,
-    "Join": JOIN,
-    "Cross": JOIN,
-    "Cogroup": GROUP,
-    "Sort": SORT,
-    "Limit": LIMIT,
-    "Distinct": DISTINCT,
-    "Union": UNION,
-    "ForEach": PROJECT,
-    "Store": PROJECT,
-    "Split": PROJECT,
-    "SplitOutput": FILTER,
+    "Load": Kind.SCAN,
+    "Filter": Kind.FILTER,
+    "Join": Kind.JOIN,
+    "Cross": Kind.JOIN,
+    "Cogroup": Kind.GROUP,
+    "Sort": Kind.SORT,
+    "Limit": Kind.LIMIT,
+    "Distinct": Kind.DISTINCT,
+    "Union": Kind.UNION,
+    "ForEach": Kind.PROJECT,
+    "Store": Kind.PROJECT,
+    "Split": Kind.PROJECT,
+    "SplitOutput": Kind.FILTER,
 }
 _INNER = ("Generate", "InnerLoad")
 _OPERATOR = re.compile(r"(?<![^\s|-])(?:([^\s:|]++): )?\(Name: LO(\w++)")
@@ -195,26 +195,26 @@ def parse_plan(text: str) -> Step:
 
 
 def _step(node: _Node, constants: object) -> Step:
-    kind = _KINDS.get(node.name, OTHER)
-    parts = _conditions(node, constants) if kind == FILTER else ()
+    kind = _KINDS.get(node.name, Kind.OTHER)
+    parts = _conditions(node, constants) if kind == Kind.FILTER else ()
     _skip(node, constants, kind)
     inputs = tuple(_step(one, constants) for one in node.below)
-    if kind == GROUP and len(inputs) > 1:
-        kind = JOIN
+    if kind == Kind.GROUP and len(inputs) > 1:
+        kind = Kind.JOIN
     names = [alias for _, word, alias in node.inside if word == "Project" and alias]
     text = {
-        SCAN: node.alias,
-        FILTER: " and ".join(parts),
-        JOIN: f"on {' = '.join(names)}",
-        GROUP: f"by {', '.join(names)}",
-        SORT: f"by {', '.join(names)}",
+        Kind.SCAN: node.alias,
+        Kind.FILTER: " and ".join(parts),
+        Kind.JOIN: f"on {' = '.join(names)}",
+        Kind.GROUP: f"by {', '.join(names)}",
+        Kind.SORT: f"by {', '.join(names)}",
     }.get(kind, node.alias or node.name.lower())
     return Step(kind, text, parts, inputs)
 
 
 def _skip(node: _Node, constants: object, kind: str) -> None:
     """Skip the constants of steps that are not filters."""
-    if kind != FILTER:
+    if kind != Kind.FILTER:
         for _, word, _ in node.inside:
             if word == "Constant":
                 next(constants, None)  # type: ignore[call-overload]

@@ -9,7 +9,7 @@ from typing import Any
 
 from dbdyno.base.errors import FlowError
 from dbdyno.flow.conditions import atoms
-from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, TOP, UNION, Flow, Step
+from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import InputTable
 
 OFF = "optimizations = QueryOptFlags.none()"
@@ -18,27 +18,27 @@ _NODE = re.compile(r'^(\w+) \[label="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _EDGE = re.compile(r"^(\w+) -> (\w+);", re.MULTILINE)
 _SCANNED = re.compile(r"^ *+([A-Z]++) SCAN \[([^\]\n]*+)\]", re.MULTILINE | re.IGNORECASE)
 _KINDS = (
-    ("multi-scan", SCAN),
-    ("in-memory-source", SCAN),
-    ("filter", FILTER),
-    ("equi-join", JOIN),
-    ("cross-join", JOIN),
-    ("in-memory-join", JOIN),
-    ("semi-anti-join", JOIN),
-    ("merge-join", JOIN),
-    ("range-join", JOIN),
-    ("group-by", GROUP),
-    ("reduce", GROUP),
-    ("sort", SORT),
-    ("top-k", TOP),
-    ("slice", LIMIT),
-    ("streaming-slice", LIMIT),
-    ("distinct", DISTINCT),
-    ("ordered-union", UNION),
-    ("unordered-union", UNION),
-    ("select", PROJECT),
-    ("simple-projection", PROJECT),
-    ("with-columns", PROJECT),
+    ("multi-scan", Kind.SCAN),
+    ("in-memory-source", Kind.SCAN),
+    ("filter", Kind.FILTER),
+    ("equi-join", Kind.JOIN),
+    ("cross-join", Kind.JOIN),
+    ("in-memory-join", Kind.JOIN),
+    ("semi-anti-join", Kind.JOIN),
+    ("merge-join", Kind.JOIN),
+    ("range-join", Kind.JOIN),
+    ("group-by", Kind.GROUP),
+    ("reduce", Kind.GROUP),
+    ("sort", Kind.SORT),
+    ("top-k", Kind.TOP),
+    ("slice", Kind.LIMIT),
+    ("streaming-slice", Kind.LIMIT),
+    ("distinct", Kind.DISTINCT),
+    ("ordered-union", Kind.UNION),
+    ("unordered-union", Kind.UNION),
+    ("select", Kind.PROJECT),
+    ("simple-projection", Kind.PROJECT),
+    ("with-columns", Kind.PROJECT),
 )
 
 
@@ -95,27 +95,27 @@ def parse_graph(graph: str, scanned: Sequence[str]) -> Step:
         above.add(start)
     roots = [name for name in labels if name not in above]
     left = iter(scanned)
-    return _step(roots[0], labels, below, left) if roots else Step(OTHER, "nothing")
+    return _step(roots[0], labels, below, left) if roots else Step(Kind.OTHER, "nothing")
 
 
 def _step(name: str, labels: dict[str, str], below: dict[str, list[str]], scanned: Any) -> Step:
     inputs = tuple(_step(one, labels, below, scanned) for one in below.get(name, []))
     head, _, rest = labels[name].partition("\n")
-    kind = next((kind for word, kind in _KINDS if head.startswith(word)), OTHER)
+    kind = next((kind for word, kind in _KINDS if head.startswith(word)), Kind.OTHER)
     parts: tuple[str, ...] = ()
     text = head
-    if kind == FILTER:
+    if kind == Kind.FILTER:
         parts = atoms(rest.strip().partition(" = ")[2] or rest)
         text = " and ".join(parts)
-    elif kind == SCAN:
+    elif kind == Kind.SCAN:
         text = next(scanned, head)
         found = re.search(r"^filter: (.*)$", rest, re.MULTILINE)
         parts = atoms(found.group(1)) if found else ()
-    elif kind == JOIN:
+    elif kind == Kind.JOIN:
         sides = re.findall(r"^\w+ = (.*)$", rest, re.MULTILINE)
         how = re.search(r"how: (\w+)", rest)
         joined = " = ".join(one for side in sides for one in atoms(side))
         text = f"{how.group(1).lower() if how else ''} on {joined}".strip()
-    elif kind in (GROUP, SORT):
+    elif kind in (Kind.GROUP, Kind.SORT):
         text = ""
     return Step(kind, text, parts, inputs)

@@ -13,22 +13,7 @@ from typing import Any
 
 from dbdyno.base.errors import FlowError
 from dbdyno.flow.conditions import atoms
-from dbdyno.flow.step import (
-    DISTINCT,
-    FILTER,
-    GROUP,
-    JOIN,
-    LIMIT,
-    OTHER,
-    PROJECT,
-    SCAN,
-    SORT,
-    TOP,
-    UNION,
-    WINDOW,
-    Flow,
-    Step,
-)
+from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import InputTable
 
 PREFIX = "org.apache.spark.sql.catalyst.optimizer."
@@ -41,21 +26,21 @@ RULES = (
 OFF = "spark.sql.optimizer.excludedRules"
 INSTALL = "pip install 'dbdyno[spark]', and Java 17"
 _KINDS = (
-    ("Scan", SCAN),
-    ("FileScan", SCAN),
-    ("Filter", FILTER),
-    ("Project", PROJECT),
-    ("TakeOrderedAndProject", TOP),
-    ("Sort", SORT),
-    ("HashAggregate", GROUP),
-    ("SortAggregate", GROUP),
-    ("ObjectHashAggregate", GROUP),
-    ("GlobalLimit", LIMIT),
-    ("CollectLimit", LIMIT),
-    ("LocalLimit", LIMIT),
-    ("Union", UNION),
-    ("Window", WINDOW),
-    ("Deduplicate", DISTINCT),
+    ("Scan", Kind.SCAN),
+    ("FileScan", Kind.SCAN),
+    ("Filter", Kind.FILTER),
+    ("Project", Kind.PROJECT),
+    ("TakeOrderedAndProject", Kind.TOP),
+    ("Sort", Kind.SORT),
+    ("HashAggregate", Kind.GROUP),
+    ("SortAggregate", Kind.GROUP),
+    ("ObjectHashAggregate", Kind.GROUP),
+    ("GlobalLimit", Kind.LIMIT),
+    ("CollectLimit", Kind.LIMIT),
+    ("LocalLimit", Kind.LIMIT),
+    ("Union", Kind.UNION),
+    ("Window", Kind.WINDOW),
+    ("Deduplicate", Kind.DISTINCT),
 )
 _BY = re.compile(r"(?:^Sort |keys=|orderBy=)\[([^\]]+)\]")
 _IDENTITY = re.compile(r"#\d+L?")
@@ -151,11 +136,11 @@ def _step(node: Any, files: dict[str, str]) -> Step:
     if len(inputs) == 1 and name.startswith(_WRAPPERS):
         return inputs[0]
     words = str(node.simpleString(25))
-    kind = next((kind for word, kind in _KINDS if name.startswith(word)), JOIN if "Join" in name else OTHER)
+    kind = next((kind for word, kind in _KINDS if name.startswith(word)), Kind.JOIN if "Join" in name else Kind.OTHER)
     # The aggregates before and after an exchange count as one.
-    if kind == GROUP and len(inputs) == 1 and inputs[0].kind == GROUP:
+    if kind == Kind.GROUP and len(inputs) == 1 and inputs[0].kind == Kind.GROUP:
         inputs = inputs[0].inputs
-    if kind == SORT and ", false, " in words:
+    if kind == Kind.SORT and ", false, " in words:
         # A sort within partitions only prepares a join.
         return inputs[0]
     metric = node.metrics().get("numOutputRows")
@@ -165,14 +150,14 @@ def _step(node: Any, files: dict[str, str]) -> Step:
 
 
 def _words(kind: str, name: str, words: str, node: Any, files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    if kind == SCAN:
+    if kind == Kind.SCAN:
         paths = str(node.relation().location().rootPaths().mkString(","))
         file = paths.rpartition("/")[2]
         return files.get(file, file), ()
-    if kind == FILTER:
+    if kind == Kind.FILTER:
         parts = atoms(words.partition(" ")[2])
         return " and ".join(parts), parts
-    if kind == JOIN:
+    if kind == Kind.JOIN:
         sides = words.partition("[")[2].split("], [")
         pair = [one for side in sides[:2] for one in atoms(side.partition("]")[0])]
         how = next(
@@ -182,4 +167,4 @@ def _words(kind: str, name: str, words: str, node: Any, files: dict[str, str]) -
         return f"{how.lower()} on {' = '.join(pair)}".strip(), ()
     if found := _BY.search(words):
         return f"by {_ORDER.sub(lambda how: ' desc' * (how[1] == 'DESC'), _IDENTITY.sub('', found[1]))}", ()
-    return ("" if kind in (GROUP, SORT) else name), ()
+    return ("" if kind in (Kind.GROUP, Kind.SORT) else name), ()

@@ -14,8 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-SCAN, FILTER, JOIN, GROUP, SORT, LIMIT = "scan", "filter", "join", "group", "sort", "limit"
-PROJECT, TOP, DISTINCT, UNION, WINDOW, OTHER = "project", "top", "distinct", "union", "window", "other"
+
+class Kind:
+    """Kinds of steps."""
+
+    SCAN, FILTER, JOIN, GROUP, SORT, LIMIT = "scan", "filter", "join", "group", "sort", "limit"
+    PROJECT, TOP, DISTINCT, UNION, WINDOW, OTHER = "project", "top", "distinct", "union", "window", "other"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,6 @@ class Flow:
 def without_projections(step: Step) -> Step:
     """Return the plan without steps that only choose columns, because their order changes no row."""
     inputs = tuple(without_projections(one) for one in step.inputs)
-    if step.kind == PROJECT and len(inputs) == 1:
+    if step.kind == Kind.PROJECT and len(inputs) == 1:
         return inputs[0]
     return replace(step, inputs=inputs)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Heading, Table, column, columns, table
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.series import MeasuredRecording, Step
@@ -153,28 +154,20 @@ def log_section(log: Row | None) -> Row | None:
     return {"about": about if over else "", "tables": tables, "notes": notes}
 
 
-def _log_table(log: Row) -> Row:
-    heads = {
-        "cell": ("cell", "text"),
-        "writes": ("redo writes", "count"),
-        "disk_first": ("disk first", "count"),
-        "flash_first": ("flash first", "count"),
-        "share": ("share of flash first", "ratio"),
-        "low": ("95 % from", "ratio"),
-        "high": ("to", "ratio"),
-        "prevented": ("outliers prevented", "count"),
-        "actual": ("outliers on both", "count"),
-        "flash_only": ("outliers on flash only", "count"),
-    }
+def _log_table(log: Row) -> Table:
+    heads = columns(
+        "cell:text writes:count:redo_writes disk_first:count:disk_first flash_first:count:flash_first"
+        " share:ratio:share_of_flash_first low:ratio:95_%_from high:ratio:to prevented:count:outliers_prevented"
+        " actual:count:outliers_on_both flash_only:count:outliers_on_flash_only"
+    )
     return _page_table("Who was first", heads, log["cells"])
 
 
-def _passed_table(log: Row) -> Row:
+def _passed_table(log: Row) -> Table:
     cells = list(log["passed_by"][0]["cells"])
     wide = len(cells) > 6
-    heads = {"reason": ("reason", "text"), "all": (ALL, "count")}
-    heads |= {} if wide else {cell: (cell, "count") for cell in cells}
-    heads["words"] = ("meaning", "text")
+    shown = [] if wide else [column(cell) for cell in cells]
+    heads = [column("reason", "text"), column("all", label=ALL), *shown, column("words", "text", "meaning")]
     rows = [
         {
             "reason": one["reason"],
@@ -191,20 +184,10 @@ def cache_section(cache: Row | None) -> Row | None:
     """Return the flash cache's table and notes as a page section; None if it did nothing."""
     if cache is None:
         return None
-    heads = {
-        "cell": ("cell", "text"),
-        "hit_ratio": ("hits", "ratio"),
-        "hits": ("reads answered", "count"),
-        "misses": ("misses", "count"),
-        "passed_reads": ("reads past it", "count"),
-        "writes": ("writes", "count"),
-        "first": ("first", "count"),
-        "overwrite": ("overwrite", "count"),
-        "populate": ("populate", "count"),
-        "passed_writes": ("writes past it", "count"),
-        "used": ("used at the end", "mb"),
-        "dirty": ("not yet on disk", "mb"),
-    }
+    heads = columns(
+        "cell:text hit_ratio:ratio:hits hits:count:reads_answered misses passed_reads:count:reads_past_it writes first"
+        " overwrite populate passed_writes:count:writes_past_it used:mb:used_at_the_end dirty:mb:not_yet_on_disk"
+    )
     notes = [
         f"{line['cell']}: first + overwrite + populate is not FC_IO_RQ_W."
         for line in cache["cells"]
@@ -218,12 +201,7 @@ def cache_section(cache: Row | None) -> Row | None:
     }
 
 
-def _page_table(title: str, heads: dict[str, tuple[str, str]], rows: Sequence[Row]) -> Row:
+def _page_table(title: str, heads: list[Heading], rows: Sequence[Row]) -> Table:
     """Return a page table with the columns for which any row has a value."""
-    shown = {name: head for name, head in heads.items() if any(row.get(name) is not None for row in rows)}
-    return {
-        "title": title,
-        "columns": [{"name": name, "label": label, "unit": unit} for name, (label, unit) in shown.items()],
-        "rows": [{name: row.get(name) for name in shown} for row in rows],
-        "left_out": 0,
-    }
+    shown = [head for head in heads if any(row.get(head["name"]) is not None for row in rows)]
+    return table(title, shown, [{head["name"]: row.get(head["name"]) for head in shown} for row in rows])

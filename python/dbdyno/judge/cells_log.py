@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import TypedDict
 
+from dbdyno.base.sections import Table
 from dbdyno.cells.diff import share_interval
-from dbdyno.cells.page import Section, Table
+from dbdyno.cells.page import Section
 from dbdyno.judge.cells_parts import DIFFERENT, as_dict, section, table
 from dbdyno.judge.cells_rates import SKIP, Row
 

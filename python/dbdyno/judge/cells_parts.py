@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sections import Heading, Table
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.intervals import Intervals
-from dbdyno.cells.page import Heading, Section, Table
+from dbdyno.cells.page import Section
 from dbdyno.judge.cells_rates import Row
 
 TOP = 40
@@ -36,7 +37,7 @@ def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top
         {"name": name, "unit": unit or "count", "label": (label or name).replace("_", " ")}
         for name, unit, label in words
     ]
-    kept = list(rows[:top])
+    kept = [dict(row) for row in rows[:top]]
     return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
 
 

@@ -9,14 +9,15 @@ clocks. Charts of long recordings show means of several steps; tables and findin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Table, column, columns, page_only_column, table
 from dbdyno.cells.coverage import Coverage, configuration_table, coverage
 from dbdyno.cells.disk_map import disk_maps, disk_table
-from dbdyno.cells.page import DiskMap, Heading, Table, Verdict
+from dbdyno.cells.page import DiskMap, Verdict
 from dbdyno.cells.panels import panels
 from dbdyno.cells.series import MeasuredRecording, open_series
 from dbdyno.judge import cells_flash as report_flash
@@ -177,7 +178,7 @@ def _table(recording: MeasuredRecording, family: str) -> Table:
     """Return the means over the recording of a family's measures that were not all zero."""
     wide = len(recording.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else recording.cells
-    rows: list[Mapping[str, object]] = []
+    rows: list[Row] = []
     for measure in recording.family(family):
         if not measure.is_nonzero:
             continue
@@ -192,17 +193,12 @@ def _table(recording: MeasuredRecording, family: str) -> Table:
                 **{f"c{at}": value for at, value in enumerate(own)},
             }
         )
-    return {
-        "title": "Means over the recording",
-        "columns": [
-            {"name": "metric", "label": "metric", "unit": "text"},
-            {"name": "all", "label": "all cells", "unit": "quantity"},
-            *[Heading(name=f"c{at}", label=head, unit="quantity") for at, head in enumerate(heads)],
-            {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True},
-        ],
-        "rows": rows,
-        "left_out": 0,
-    }
+    headings = [
+        *columns("metric:text all:quantity:all_cells"),
+        *(column(f"c{at}", "quantity", head) for at, head in enumerate(heads)),
+        page_only_column(column("meaning", "text")),
+    ]
+    return table("Means over the recording", headings, rows)
 
 
 def _spread(values: Sequence[float | None]) -> list[float | None]:
@@ -233,30 +229,21 @@ def _skew_section(skew: SkewPage) -> Row:
 
 def skew_table(rows: Sequence[Sibling]) -> Table:
     """Return siblings as a table: name, ratio to the median, interval and q."""
-    return {
-        "title": "",
-        "columns": [
-            {"name": "which", "label": "which", "unit": "text"},
-            {"name": "metric", "label": "metric", "unit": "text"},
-            {"name": "of", "label": "siblings", "unit": "text"},
-            {"name": "ratio", "label": "times the median", "unit": "times"},
-            {"name": "low", "label": "95 % from", "unit": "times"},
-            {"name": "high", "label": "to", "unit": "times"},
-            {"name": "rounds", "label": "rounds", "unit": "count"},
-            {"name": "q", "label": "q", "unit": "p"},
-        ],
-        "rows": [
-            {
-                "metric": row["metric"],
-                "ratio": row["ratio"],
-                "low": row["low"],
-                "high": row["high"],
-                "rounds": row["rounds"],
-                "q": row["q"],
-                "which": row["name"],
-                "of": f"{row['n_siblings']} {row['siblings']}",
-            }
-            for row in rows
-        ],
-        "left_out": 0,
-    }
+    shown = columns(
+        "which:text metric:text of:text:siblings ratio:times:times_the_median low:times:95_%_from high:times:to"
+        " rounds q:p"
+    )
+    made = [
+        {
+            "metric": row["metric"],
+            "ratio": row["ratio"],
+            "low": row["low"],
+            "high": row["high"],
+            "rounds": row["rounds"],
+            "q": row["q"],
+            "which": row["name"],
+            "of": f"{row['n_siblings']} {row['siblings']}",
+        }
+        for row in rows
+    ]
+    return table("", shown, made)

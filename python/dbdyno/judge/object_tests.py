@@ -13,14 +13,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.judge.metric_tests import compared_rows
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.model import Part, Row, columns, section, statement_beginning, table
+from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.reading.active_rates import ActiveRates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import rates
 from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered_identifiers
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 if TYPE_CHECKING:
     from dbdyno.judge.metric_tests import Floats
@@ -151,7 +153,6 @@ ORACLE = (
     ),
 )
 KINDS = {"postgres": POSTGRES, "mariadb": MARIADB, "oracle": ORACLE}
-_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 """The column that identifies a statement's text, by engine."""
 
 
@@ -174,7 +175,7 @@ def object_section(
         allowed: False if the periods are not comparable, so that nothing is decided.
         hourly: True for one value per hour instead of per sub-interval.
     """
-    texts = _texts(before) | _texts(after)
+    texts = statement_texts(before) | statement_texts(after)
     found: dict[str, list[Row]] = {}
     own = {key for key, text in texts.items() if is_ours(text)}
     found["wait class"] = list(_sampled_rows("class", looked))
@@ -278,12 +279,3 @@ def _judge_rows(label: str, names: Sequence[str], a: Floats, b: Floats, moved: S
         in_a, in_b = (bool(side[at].max(initial=0) > 0) for side in (a, b))
         only = "new" if in_b and not in_a else "gone" if in_a and not in_b else ""
         yield row | {"object": row["name"], "measure": label, "only": only, "weight": moved[at]}
-
-
-def _texts(interval: Interval) -> dict[str, str]:
-    if interval.after.file("statement_texts") is None:
-        return {}
-    rows = interval.query(
-        f"select {_TEXTS[interval.after.engine]} as key, query from {interval.ends('statement_texts')[1]}"
-    )
-    return {str(row["key"]): row["query"] or "" for row in rows}

@@ -18,14 +18,14 @@ from typing import TypedDict
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.memory import file_connection
+from dbdyno.base.sections import Part, Row, columns, section, table
+from dbdyno.evidence.memory import file_connection, row_dicts
 from dbdyno.judge.blocked_time import failed_transactions
 from dbdyno.judge.metric_tests import compare_metrics, decision
 from dbdyno.judge.object_tests import object_section
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
 from dbdyno.snapshot.causes import ENGINES, causes_section, change_of
-from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.active_rates import active_rates
 from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.changes import changes
@@ -320,13 +320,7 @@ def differences(first: Period, second: Period) -> list[Difference]:
         if values[0] != values[1]:
             found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
     with file_connection() as connection:
-
-        def query(sql: str) -> list[Row]:
-            cursor = connection.execute(sql)
-            names = [column[0] for column in cursor.description or []]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-        settings = changed_settings(first.chain[-1], second.chain[-1], query)
+        settings = changed_settings(first.chain[-1], second.chain[-1], lambda sql: row_dicts(connection.execute(sql)))
     return [*found, *[Difference(what=name, first=old, second=new) for name, old, new in settings]]
 
 

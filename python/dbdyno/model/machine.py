@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
-from dbdyno.base.errors import ModelError
+from dbdyno.base.errors import ModelError, unknown_name
 from dbdyno.base.files import user_file_text
 
 PREFIX = "model:"
@@ -111,13 +111,7 @@ def machine_of(target: str) -> Machine:
         return parse_machine(target, _file(Path(name)), name)
     known = list(_core.model_machines())
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean model:{near[0]}? " if near else ""
-        raise ModelError(
-            f"there is no built-in machine named {name!r}",
-            where=target,
-            next_step=f"{hint}use one of {', '.join(known)}, or name a file as model:./FILE.toml",
-        )
+        raise unknown_name(ModelError, "built-in machine", name, known, where=target, prefix=PREFIX)
     return parse_machine(target, str(_core.model_machine(name)))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dbdyno.page import Cell, Column, Figure, Finding, Row, Section, Table, Tone
+from dbdyno.base import decisions
+from dbdyno.page import Cell, Column, Figure, Finding, Head, Row, Section, Table, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 
@@ -61,6 +62,23 @@ def finding(given: Mapping[str, Any], weight: Tone = "doubt") -> Finding:
     text, step = (fmt.line(given.get(key) or "", TEXT_MOST) for key in ("text", "next"))
     code = fmt.line(given.get("code") or "")
     return Finding(text, weight, next=step, code=code)
+
+
+def decision_head(model: Mapping[str, Any], kind: str, title: str, about: str = "", **more: Any) -> Head:
+    """Return the head of a page with a decision: its word, the headline and the sentences of the verdict."""
+    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
+    return Head(
+        kind,
+        title,
+        "verdict",
+        about,
+        word=answer.word,
+        tone=answer.tone,
+        headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
+        sentences=tuple(reading.strings(model, "verdict", "sentences")),
+        section="Verdict",
+        **more,
+    )
 
 
 def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:

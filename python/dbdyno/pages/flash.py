@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.base import decisions
-from dbdyno.page import Head, Page, Row, Section
+from dbdyno.page import Page, Row, Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, with_noun
@@ -14,19 +13,13 @@ from dbdyno.pages.reading import Analysis
 
 def page(model: Analysis) -> Page:
     """Return the page about a flash probe."""
-    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
     alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
-    head = Head(
+    head = common.decision_head(
+        model,
         "Flash probe",
         fmt.line(reading.dig(model, "flash", "path") or ""),
-        "verdict",
-        word=answer.word,
-        tone=answer.tone,
-        headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
-        sentences=tuple(reading.strings(model, "verdict", "sentences")),
         chips=tuple(_chips(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
-        section="Verdict",
     )
     sections = (_phases(model), common.warnings(model, "Warnings", "warnings"), _about_section(model))
     return Page(head, sections, data=lambda: common.flat_table(reading.entries(model, "phases")))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno.base import decisions
 from dbdyno.page import Figure, Finding, Head, Page, Section, Tone
 from dbdyno.pages import (
     common,
@@ -93,20 +92,14 @@ def _sections(model: Analysis) -> Iterator[Section]:
 
 def _head(model: Analysis, run: Mapping[str, Any]) -> Head:
     """Return the head: the decision in a word, the headline, and the amount of evidence."""
-    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
-    return Head(
+    return common.decision_head(
+        model,
         _KINDS[model["kind"]],
         fmt.line(run.get("title") or "Untitled run"),
-        "verdict",
         fmt.moment(run.get("started_at")) if run.get("started_at") else "",
         question=fmt.line(run.get("question") or ""),
-        word=answer.word,
-        tone=answer.tone,
-        headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
-        sentences=tuple(reading.strings(model, "verdict", "sentences")),
         chips=tuple(_chips(model, run)),
         alerts=tuple((words, "gates") for words in _alerts(model)),
-        section="Verdict",
     )
 
 

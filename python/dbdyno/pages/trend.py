@@ -3,55 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypedDict
 
-from dbdyno.base import decisions
-from dbdyno.page import Cell, Column, Head, Page, Row, Section, Table
+from dbdyno.base.trend_run import TrendRun
+from dbdyno.page import Cell, Column, Page, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis, Entry
 
 
-class Run(TypedDict, total=False):
-    """One run of a trend: by arm its value and both ends of the interval."""
-
-    run: str
-    started_at: str
-    blocks: int
-    values: dict[str, float | None]
-    lows: dict[str, float | None]
-    highs: dict[str, float | None]
-    levels: dict[str, float | None]
-    failed: dict[str, float]
-    canaries: dict[str, float]
-    off: dict[str, float]
-    comparable: bool
-    unread: str
-
-
 def page(model: Analysis) -> Page:
     """Return the page about a trend."""
-    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
-    runs = reading.list_of(Run, model, "runs")
+    runs = reading.list_of(TrendRun, model, "runs")
     alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
-    head = Head(
+    head = common.decision_head(
+        model,
         "Trend",
         fmt.line(model.get("title") or ""),
-        "verdict",
-        word=answer.word,
-        tone=answer.tone,
-        headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
-        sentences=tuple(reading.strings(model, "verdict", "sentences")),
         chips=(with_noun(len(runs), "run"), fmt.line(model.get("label") or ""), _followed_value(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
-        section="Verdict",
     )
     sections = (_arms(model, runs), _runs(model, runs), common.warnings(model, "Warnings", "warnings"))
     return Page(head, sections, data=lambda: common.flat_table(list(_flat(model, runs))))
 
 
-def _arms(model: Analysis, runs: list[Run]) -> Section:
+def _arms(model: Analysis, runs: list[TrendRun]) -> Section:
     rows = []
     for arm in reading.entries(model, "arms"):
         name = str(arm.get("name") or "")
@@ -84,7 +60,7 @@ def _arms(model: Analysis, runs: list[Run]) -> Section:
     return Section("trend_arms", "The arms over time", about, tables=(common.table("", shown, rows),), figures=drawn)
 
 
-def _runs(model: Analysis, runs: list[Run]) -> Section:
+def _runs(model: Analysis, runs: list[TrendRun]) -> Section:
     arms = [(str(arm.get("name") or ""), str(arm.get("base") or "")) for arm in reading.entries(model, "arms")]
     names = [name for name, _ in arms]
     bases = sorted({base for _, base in arms if base})
@@ -160,7 +136,7 @@ def _level_unit(model: Analysis) -> str:
     return "per_s" if model.get("metric") == "throughput" else "ns"
 
 
-def _flat(model: Analysis, runs: list[Run]) -> Iterator[dict[str, object]]:
+def _flat(model: Analysis, runs: list[TrendRun]) -> Iterator[dict[str, object]]:
     begins = {(name, one.get("run")) for name, one in _changes(model)}
     bases = {arm.get("name"): arm.get("base") for arm in reading.entries(model, "arms")}
     for at, run in enumerate(runs):

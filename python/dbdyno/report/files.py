@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.base.errors import ReportError
-from dbdyno.base.files import write_output
+from dbdyno.base.files import os_errors_as, write_output
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -14,11 +14,5 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         ReportError: the file cannot be written; a file that was at `path` before is unchanged.
     """
-    try:
+    with os_errors_as(ReportError, "cannot write", path, "choose another place, or free space there"):
         write_output(path, content)
-    except OSError as error:
-        raise ReportError(
-            f"cannot write: {error.strerror or error}",
-            where=str(path),
-            next_step="choose another place, or free space there",
-        ) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
-from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
 
@@ -25,11 +25,7 @@ def report(interval: Interval, top: int = TOP) -> JsonObject:
     first = [one for one in (causes_within(interval),) if one is not None]
     made = [*first, *interval.engine.sections(interval, top), _cost(interval)]
     return {
-        "schema": SCHEMA,
-        "kind": "snapshot",
-        "page": "report",
-        "facts": facts_of(interval),
-        "verdict": {"word": head.word, "why": head.why, "at_us": head.at_us},
+        **page_head(interval, "report", head),
         "verdicts": [
             {"scope": scope, "of": value, "word": one.word, "why": one.why, "at_us": one.at_us}
             for (scope, value), one in sorted(interval.verdicts.items(), key=lambda item: (item[0][0], str(item[0][1])))
@@ -39,6 +35,17 @@ def report(interval: Interval, top: int = TOP) -> JsonObject:
         "sections": made,
         "warnings": [*_warnings(interval), *(_warning("", one) for one in lost)],
         **_figures(interval, made),
+    }
+
+
+def page_head(interval: Interval, page: str, head: Verdict) -> JsonObject:
+    """Return the first keys of an interval's page: what it is, the interval's facts, and the verdict on its data."""
+    return {
+        "schema": SCHEMA,
+        "kind": "snapshot",
+        "page": page,
+        "facts": facts_of(interval),
+        "verdict": {"word": head.word, "why": head.why, "at_us": head.at_us},
     }
 
 

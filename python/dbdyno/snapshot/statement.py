@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.snapshot.causes import ENGINES, change_of
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, statement_beginning, table
+from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.plans.plan_changes import latencies, plans
 from dbdyno.snapshot.plans.side_by_side import side_by_side
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
 from dbdyno.snapshot.reading.series import Series, chart_data, thin_out
-from dbdyno.snapshot.reading.statement_costs import KEYS
-from dbdyno.snapshot.report import SCHEMA, facts_of, worst_verdict
+from dbdyno.snapshot.reading.statement_texts import KEYS
+from dbdyno.snapshot.report import page_head, worst_verdict
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.report import WATCH, WHY
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -52,14 +52,10 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
             f"statement {name!r:.60} does not occur in this interval",
             next_step="choose a longer interval, or another one",
         )
-    head = worst_verdict(interval)
-    verdict = {"word": head.word, "why": head.why, "at_us": head.at_us, "title": statement_beginning(text) or name}
+    head = page_head(interval, "statement", worst_verdict(interval))
+    head["verdict"]["title"] = statement_beginning(text) or name
     return {
-        "schema": SCHEMA,
-        "kind": "snapshot",
-        "page": "statement",
-        "facts": facts_of(interval),
-        "verdict": verdict,
+        **head,
         "verdicts": [],
         "text": text,
         "sections": [

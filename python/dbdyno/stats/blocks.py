@@ -113,15 +113,14 @@ def _estimate(log_ratios: Floats, level: float, randomised: bool) -> _Estimate:
         mean = float(log_ratios[0]) if n else math.nan
         nothing = Independence(math.nan, 1.0)
         return _Estimate(mean, math.nan, math.nan, math.nan, math.nan, float(n), nothing)
-    mean, sd = float(log_ratios.mean()), float(log_ratios.std(ddof=1))
+    mean = float(log_ratios.mean())
     depends = independence(log_ratios, randomised=randomised)
     f = depends.inflation
-    if f > 1.0:  # the sample variance of an AR(1) series is biased low: E s^2 = var (n - f) / (n - 1)
-        sd *= math.sqrt((n - 1) / max(n - f, 1.0))
+    sd = unbiased_sd(log_ratios, f)
     error = sd * math.sqrt(f / n)
     df = max(n / f - 1, 1.0)
     half = t_quantile(df, 0.5 + level / 2) * error
-    return _Estimate(mean, sd, error, half, _p(mean, error, df), n / f, depends)
+    return _Estimate(mean, sd, error, half, two_sided_p(mean, error, df), n / f, depends)
 
 
 def compare_blocks(
@@ -148,11 +147,7 @@ def compare_blocks(
     Raises:
         StatsError: The lengths differ, `level` is not between 0.5 and 1, or `threshold` is not above 0.
     """
-    if not 0.5 < level < 1.0 or not threshold > 0.0:
-        raise StatsError(
-            f"level {level} and threshold {threshold} are outside their ranges",
-            next_step="give a level between 0.5 and 1 and a threshold above 0",
-        )
+    check_ranges(level, threshold)
     a, b, missing = _usable(base, other)
     log_ratios = np.log(b) - np.log(a)
     e = _estimate(log_ratios, level, randomised)
@@ -166,11 +161,11 @@ def compare_blocks(
         higher_is_better=higher_is_better,
         base_value=_geometric(a),
         value=_geometric(b),
-        ratio=_exp(e.mean),
-        low=_exp(e.mean - e.half),
-        high=_exp(e.mean + e.half),
-        boot_low=_exp(boot[0]),
-        boot_high=_exp(boot[1]),
+        ratio=ratio_of_log(e.mean),
+        low=ratio_of_log(e.mean - e.half),
+        high=ratio_of_log(e.mean + e.half),
+        boot_low=ratio_of_log(boot[0]),
+        boot_high=ratio_of_log(boot[1]),
         level=level,
         threshold=threshold,
         p=e.p,
@@ -188,8 +183,6 @@ def compare_blocks(
         blocks_needed=power.blocks_needed(e.sd, threshold, level=level, inflation=f),
         tell_low=tell.low,
         tell_high=tell.high,
-        decision="unclear",
-        words="",
     )
     return decide_metric(comparison, e.p)
 
@@ -225,6 +218,19 @@ def compare_metric(
     )
 
 
+def check_ranges(level: float, threshold: float) -> None:
+    """Raise an error unless `level` is between 0.5 and 1, and `threshold` above 0.
+
+    Raises:
+        StatsError: One is outside its range.
+    """
+    if not 0.5 < level < 1.0 or not threshold > 0.0:
+        raise StatsError(
+            f"level {level} and threshold {threshold} are outside their ranges",
+            next_step="give a level between 0.5 and 1 and a threshold above 0",
+        )
+
+
 def decide_metric(c: BlockComparison, q: float) -> BlockComparison:
     """Return the comparison with `q`, the decision and the words set by the rules in the module docstring."""
     decision: Decision = "unclear"
@@ -252,12 +258,19 @@ def _geometric(values: Floats) -> float:
     return math.exp(float(np.log(values).mean())) if values.size else math.nan
 
 
-def _exp(log_ratio: float) -> float:
+def unbiased_sd(logs: Floats, inflation: float) -> float:
+    """Return the standard deviation; the variance of an AR(1) sample is biased low: E s^2 = var (n - f) / (n - 1)."""
+    sd, n = float(logs.std(ddof=1)), logs.size
+    return sd * math.sqrt((n - 1) / max(n - inflation, 1.0)) if inflation > 1.0 else sd
+
+
+def ratio_of_log(log_ratio: float) -> float:
+    """Return exp of a log ratio, kept in the range of a float; NaN stays."""
     return math.exp(min(max(log_ratio, -700.0), 700.0)) if not math.isnan(log_ratio) else math.nan
 
 
-def _p(mean: float, error: float, df: float) -> float:
-    """Return the two-sided p of the mean log ratio; 1 (equal) or 0 (different) if the blocks do not vary at all."""
+def two_sided_p(mean: float, error: float, df: float) -> float:
+    """Return the two-sided p of a mean or a difference; 1 (equal) or 0 (different) if the blocks do not vary at all."""
     if math.isnan(mean) or math.isnan(error):
         return math.nan
     if error <= 0.0:

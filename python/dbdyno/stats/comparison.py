@@ -56,10 +56,10 @@ class BlockComparison:
     blocks_least: int
     smallest_visible: float
     blocks_needed: int | None
-    tell_low: int | None
-    tell_high: int | None
-    decision: Decision
-    words: str
+    tell_low: int | None = None
+    tell_high: int | None = None
+    decision: Decision = "unclear"
+    words: str = ""
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {"decision": self.decision, "ratio": self.ratio, "low": self.low, "high": self.high}

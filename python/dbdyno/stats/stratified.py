@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.stats import least_blocks, power
-from dbdyno.stats.blocks import decide_metric, independence
+from dbdyno.stats.blocks import decide_metric, independence, two_sided_p
 from dbdyno.stats.comparison import BlockComparison
-from dbdyno.stats.distributions import t_cdf, t_quantile
+from dbdyno.stats.distributions import t_quantile
 
 Floats = NDArray[np.float64]
 RATIO_LEAST = 1e-3
@@ -87,7 +87,7 @@ def compare_totals(
     ratio = totals[1] / totals[0] if known else math.nan
     low, high = fieller(totals, variances, reach) if known else (math.nan, math.nan)
     error = math.sqrt(sum(v / t**2 for v, t in zip(variances, totals, strict=True))) if known else math.nan
-    p = _p(totals[1] - totals[0], math.sqrt(sum(variances)), df) if known else math.nan
+    p = two_sided_p(totals[1] - totals[0], math.sqrt(sum(variances)), df) if known else math.nan
     blocks = int(df + 1 + 1e-9) if known else 0
     spread = error * math.sqrt(df + 1) if known else math.nan
     comparison = BlockComparison(
@@ -117,10 +117,6 @@ def compare_totals(
         blocks_least=least_blocks.least_paired_blocks(level),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level) if known else None,
-        tell_low=None,
-        tell_high=None,
-        decision="unclear",
-        words="",
     )
     return decide_metric(comparison, p)
 
@@ -162,9 +158,3 @@ def _total(strata: Sequence[Stratum]) -> _Total:
         inflation, repeated = max(inflation, f), repeated + count - 1
     df = variance**2 / below if below > 0 else float(repeated)
     return _Total(value, variance, df, inflation)
-
-
-def _p(away: float, error: float, df: float) -> float:
-    if error <= 0.0:
-        return 1.0 if away == 0.0 else 0.0
-    return min(2.0 * t_cdf(df, -abs(away) / error), 1.0)

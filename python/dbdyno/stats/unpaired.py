@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats import least_blocks, power
-from dbdyno.stats.blocks import decide_metric, independence
+from dbdyno.stats.blocks import check_ranges, decide_metric, independence, ratio_of_log, two_sided_p, unbiased_sd
 from dbdyno.stats.comparison import BlockComparison
-from dbdyno.stats.distributions import t_cdf, t_quantile
+from dbdyno.stats.distributions import t_quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def compare_unpaired(
     Raises:
         StatsError: `level` is not between 0.5 and 1, or `threshold` is not above 0.
     """
-    _refuse(level, threshold)
+    check_ranges(level, threshold)
     a, b = _side(base, in_order, sd_least), _side(other, in_order, sd_least)
     difference = b.mean - a.mean
     error = math.sqrt(a.error2 + b.error2)
@@ -76,16 +76,16 @@ def compare_unpaired(
         label=label or metric,
         unit=unit,
         higher_is_better=higher_is_better,
-        base_value=_exp(a.mean),
-        value=_exp(b.mean),
-        ratio=_exp(difference),
-        low=_exp(difference - half),
-        high=_exp(difference + half),
+        base_value=ratio_of_log(a.mean),
+        value=ratio_of_log(b.mean),
+        ratio=ratio_of_log(difference),
+        low=ratio_of_log(difference - half),
+        high=ratio_of_log(difference + half),
         boot_low=math.nan,
         boot_high=math.nan,
         level=level,
         threshold=threshold,
-        p=_p(difference, error, df),
+        p=two_sided_p(difference, error, df),
         q=math.nan,
         sd_log=spread,
         standard_error=error,
@@ -100,18 +100,8 @@ def compare_unpaired(
         blocks_needed=power.blocks_needed(spread, threshold, level=level, inflation=inflation),
         tell_low=tell.low,
         tell_high=tell.high,
-        decision="unclear",
-        words="",
     )
     return decide_metric(comparison, comparison.p)
-
-
-def _refuse(level: float, threshold: float) -> None:
-    if not 0.5 < level < 1.0 or not threshold > 0.0:
-        raise StatsError(
-            f"level {level} and threshold {threshold} are outside their ranges",
-            next_step="give a level between 0.5 and 1 and a threshold above 0",
-        )
 
 
 def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
@@ -126,10 +116,7 @@ def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
         return _Side(n, missing, mean, math.nan, math.nan, math.nan, math.nan, 1.0)
     depends = independence(logs, randomised=not in_order)
     f = depends.inflation
-    sd = float(logs.std(ddof=1))
-    if f > 1.0:  # as in blocks: the sample variance of an autocorrelated series is biased low
-        sd *= math.sqrt((n - 1) / max(n - f, 1.0))
-    sd = max(sd, sd_least)
+    sd = max(unbiased_sd(logs, f), sd_least)
     return _Side(
         n,
         missing,
@@ -156,17 +143,5 @@ def _welch_df(a: _Side, b: _Side) -> float:
     return max(total**2 / below, 1.0)
 
 
-def _p(difference: float, error: float, df: float) -> float:
-    if math.isnan(difference) or math.isnan(error):
-        return math.nan
-    if error <= 0.0:
-        return 1.0 if difference == 0.0 else 0.0
-    return min(2.0 * t_cdf(df, -abs(difference) / error), 1.0)
-
-
 def _zero_if_nan(number: float) -> float:
     return 0.0 if math.isnan(number) else number
-
-
-def _exp(value: float) -> float:
-    return math.nan if math.isnan(value) else math.exp(min(max(value, -700.0), 700.0))

@@ -18,6 +18,7 @@ import re
 from typing import NamedTuple, NoReturn
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.sql_text import literal
 from dbdyno.trace.columns import COLUMNS, CORE, EXCLUSIVE, NUMBER, PARAMETERS, TEXT, parameter
 
 _NAME = re.compile(r"[A-Za-z_#][A-Za-z0-9_#]*")
@@ -220,7 +221,7 @@ class _Parser:
         match = _NAME.match(self.text, self.at)
         if match and match[0].lower() in FUNCTIONS and self.text[match.end() :].lstrip().startswith("("):
             return self.factor()
-        return TypedExpression(TEXT, _quote(self.word()))
+        return TypedExpression(TEXT, literal(self.word()))
 
     def word(self) -> str:
         """Return a text, with or without quotes."""
@@ -277,8 +278,8 @@ class _Parser:
         elif number := self.takes(_NUMBER):
             found = TypedExpression(NUMBER, number, number)
         elif self.text[at : at + 1] in ("'", '"'):
-            literal = self.quoted()
-            found = TypedExpression(TEXT, _quote(literal), literal)
+            text = self.quoted()
+            found = TypedExpression(TEXT, literal(text), text)
         else:
             found = self.named()
         self.nesting -= 1
@@ -342,10 +343,6 @@ def _call(name: str, expressions: list[TypedExpression], table: str) -> TypedExp
         "left": f"left({first}, {second}::integer)",
     }[name]
     return TypedExpression(TEXT if name in ("lower", "upper", "left") else NUMBER, sql)
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _pattern(text: str) -> str:

@@ -219,16 +219,8 @@ def _plain(given: Any) -> Any:
 def calls_by_kind(traces: Traces) -> list[dict[str, object]]:
     """Return the table of calls by kind, as the core computes it."""
     sums = (
-        "elapsed_ns",
-        "cpu_ns",
-        "self_elapsed_ns",
-        "self_cpu_ns",
-        "self_wait_ns",
-        "rows",
-        "misses",
-        "self_physical_reads",
-        "self_consistent_reads",
-        "self_current_reads",
+        *("elapsed_ns", "cpu_ns", "self_elapsed_ns", "self_cpu_ns", "self_wait_ns"),
+        *("rows", "misses", "self_physical_reads", "self_consistent_reads", "self_current_reads"),
     )
     columns = ", ".join(f"coalesce(sum({name}), 0)::bigint as {name}" for name in sums)
     return traces.rows(f"select kind, count(*) as count, {columns} from calls group by kind order by kind")  # noqa: S608

@@ -21,6 +21,7 @@ from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
+from dbdyno.evidence.memory import row_dicts
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, delay_signals, run_job, unwind_on_signals
@@ -57,9 +58,7 @@ class Traces:
 
     def rows(self, query: str, parameters: Any = None) -> list[Row]:
         """Return the rows of a query as dicts."""
-        cursor = self.connection.execute(query, parameters)
-        names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return row_dicts(self.connection.execute(query, parameters))
 
     def path_of(self, file: int | None) -> str:
         """Return the path of the file with this number, or ""."""
@@ -168,16 +167,28 @@ def import_traces(
     return Run(out, whole.manifest), refused
 
 
-def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
-    """Return the manifest of an import for an answer of the core."""
+def manifest_head(title: str, started: str) -> JsonObject:
+    """Return the first keys of the manifest of complete evidence on a trace."""
     return {
         "schema": SCHEMA,
         "kind": KIND,
         "format": FORMAT,
         "status": "complete",
-        "title": "",
-        "started_at": _utc_now(),
+        "title": title,
+        "started_at": started,
         "tool_version": VERSION,
+    }
+
+
+def server_file(path: str, version: str) -> JsonObject:
+    """Return the entry of a manifest for a server that was recorded itself, in the place of a file."""
+    return {"file": 0, "path": path, "bytes": 0, "lines": 0, "facts": {"version": f"PostgreSQL {version}"}}
+
+
+def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
+    """Return the manifest of an import for an answer of the core."""
+    return {
+        **manifest_head("", _utc_now()),
         "files": found.get("files", []),
         "totals": found.get("totals", {}),
         "unread": found.get("unread", {}),

@@ -8,24 +8,11 @@ inclusive time of its root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, TypedDict, cast
 
 from dbdyno.base.errors import TraceError
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
-
-Sum = Literal[
-    "elapsed_ns",
-    "cpu_ns",
-    "self_elapsed_ns",
-    "self_cpu_ns",
-    "self_wait_ns",
-    "rows",
-    "physical_reads",
-    "consistent_reads",
-    "current_reads",
-]
-_SUMS: tuple[Sum, ...] = get_args(Sum)
 
 SHARE = 0.005
 """Branches below this share of the whole are folded."""
@@ -43,6 +30,9 @@ class Sums(TypedDict):
     physical_reads: int
     consistent_reads: int
     current_reads: int
+
+
+_SUMS = tuple(Sums.__annotations__)
 
 
 class Call(Sums):
@@ -181,25 +171,18 @@ def _folded_node(level: int, calls: list[Call], lines: int, by_parent: InnerCall
         inside = by_parent.get(stack.pop()["call"], [])
         below += inside
         stack += inside
-    sums = _sums_of(calls)
-    sums["self_elapsed_ns"] = sum(call["self_elapsed_ns"] for call in below)
-    sums["self_cpu_ns"] = sum(call["self_cpu_ns"] for call in below)
-    sums["self_wait_ns"] = sum(call["self_wait_ns"] for call in below)
-    first = calls[0]
+    sums = _sums_of(below)
     return {
-        "level": level,
+        **_node(level, calls, {}, {}, whole),
         "folded": lines,
         "kinds": {},
         "statement": None,
         "text": None,
         "calls": len(below),
-        "line": first["line"],
-        "call": first["call"],
-        "depth": first["depth"],
-        "share": sums["elapsed_ns"] / whole if whole else 0.0,
         "self_share": sums["self_elapsed_ns"] / whole if whole else 0.0,
-        "waits": [],
-        **sums,
+        "self_elapsed_ns": sums["self_elapsed_ns"],
+        "self_cpu_ns": sums["self_cpu_ns"],
+        "self_wait_ns": sums["self_wait_ns"],
     }
 
 
@@ -286,7 +269,7 @@ def _waits(traces: Traces) -> dict[int, list[WaitFigures]]:
 
 
 def _sums_of(calls: list[Call]) -> Sums:
-    return cast("Sums", {name: sum(call[name] for call in calls) for name in _SUMS})
+    return cast("Sums", {name: sum(call[name] for call in calls) for name in _SUMS})  # type: ignore[literal-required]
 
 
 def _groups(calls: list[Call], single: bool) -> list[list[Call]]:

@@ -9,23 +9,26 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.run import Run
 from dbdyno.move.ledger.folder import INNER
 from dbdyno.pages import BUILDERS
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.sums.index import snapshots_in_range, targets
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.ui.links import Links
 from dbdyno.ui.preparer import Preparer
 from dbdyno.ui.result_cache import ResultCache
+from dbdyno.ui.stretch import Stretch
 
 SAVED, SAVED_MOST = ".json", 64
+T = TypeVar("T")
 LARGEST = 16 << 20
 """Maximum size of a saved page [bytes]; larger ones are skipped."""
 STORE_FOLDERS = frozenset({"packs", "shapes", "sums", "baselines", "plans"})
@@ -49,6 +52,20 @@ class Server:
         """
         if self.preparer is not None:
             self.preparer.check(self.store, chain)
+
+    def model(self, known: ResultCache[T], stretch: Stretch, make: Callable[[Interval], T], what: str = "") -> T:
+        """Return what `make` makes of an interval, from a cache; `what` distinguishes results about one interval.
+
+        Raises:
+            NotReadyError: Sums of the interval are being made.
+        """
+        self.prepare(stretch.chain)
+
+        def made() -> T:
+            with Interval(self.store, *stretch.ends) as interval:
+                return make(interval)
+
+        return known.get(f"{self.store.folder} {self.target} {stretch.numbers}{what}", len(stretch.chain), made)
 
     def snapshots(self) -> Sequence[Snapshot]:
         """Return the snapshots of the server from the index, by number."""

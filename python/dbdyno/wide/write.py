@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from dbdyno.base.errors import WideError
+from dbdyno.base.sql_text import quoted
 from dbdyno.wide.address import Address, failure, open_session
 from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, WideTable
@@ -167,7 +168,7 @@ def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
         values.append(one.expression.sql(DIALECT))
     where = tree.args.get("where")
     names = [_in_sql(relation, one) for one in key]
-    select = f"select {', '.join([*values, *names])} from {_name(relation.name)}"  # noqa: S608
+    select = f"select {', '.join([*values, *names])} from {quoted(relation.name)}"  # noqa: S608
     select += f" {where.sql(DIALECT)}" if where is not None else ""
     cql = f"update {quote_cql(table.name)} set {', '.join(f'{quote_cql(one)} = ?' for one in sets)}"  # noqa: S608
     cql += " where " + " and ".join(f"{quote_cql(one)} = ?" for one in key)
@@ -186,7 +187,7 @@ def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -
         )
     where = tree.args.get("where")
     names = ", ".join(_in_sql(relation, one) for one in key)
-    select = f"select {names} from {_name(relation.name)}{' ' + where.sql(DIALECT) if where is not None else ''}"  # noqa: S608
+    select = f"select {names} from {quoted(relation.name)}{' ' + where.sql(DIALECT) if where is not None else ''}"  # noqa: S608
     cql = f"delete from {quote_cql(table.name)} where {' and '.join(f'{quote_cql(one)} = ?' for one in key)}"  # noqa: S608
     return Change("delete", relation, select, cql, _kinds(table, key), (LIMITS["update"], LIMITS["delete"]))
 
@@ -198,11 +199,7 @@ def _in_sql(relation: Relation, of: str) -> str:
             f"the map of {relation.name} leaves out {of}, which is part of the key",
             next_step="add the column to the map",
         )
-    return _name(column.name)
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return quoted(column.name)
 
 
 def _kinds(table: WideTable, of: Sequence[str]) -> tuple[Kind, ...]:

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.limits import Count
+from dbdyno.base.sql_text import literal
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
@@ -103,8 +104,8 @@ def command(
     if arm is not None and not (event or kind):
         raise ModelError("--arm works only with a run", where=operand, next_step="name a run, or leave --arm out")
     if event or kind:
-        conditions = [f"event = {_quote(event)}" if event else f"kind = {_quote(str(kind))}"]
-        conditions += [f"arm = {_quote(arm)}"] if arm is not None else []
+        conditions = [f"event = {literal(event)}" if event else f"kind = {literal(str(kind))}"]
+        conditions += [f"arm = {literal(arm)}"] if arm is not None else []
         conditions += [f"({where})"] if where else []
         where = " and ".join(conditions)
         operand = f"{operand}:{'waits' if event else 'calls'}"
@@ -173,10 +174,6 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
     seen = timed_waits(observe(run, measure(run), arm if arm is not None else names[0]))
     with progress() as tell:
         return page_of(calibrate(seen, tell), seen)
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _counted_condition(source: Source, where: str | None) -> str | None:

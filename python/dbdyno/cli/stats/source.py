@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.base.files import os_errors_as
+from dbdyno.base.sql_text import quoted
 from dbdyno.evidence.memory import memory_connection
 from dbdyno.evidence.run import Run, find_run
 
@@ -137,10 +138,6 @@ def _of_run(run: Run, table: str) -> Source:
     return Source(run.id, tuple(files), "run" if counted or not files else "parquet", run, table, counted)
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _texts(files: Sequence[Path]) -> str:
     return ", ".join("'" + str(file.resolve()).replace("'", "''") + "'" for file in files)
 
@@ -184,7 +181,7 @@ def _read_infinities(connection: duckdb.DuckDBPyConnection, reader: str) -> None
     if all(_is_double(row[0]) for row in described):
         reader += ", header = false"
         described = connection.execute(f"describe select * from {reader})").fetchall()  # noqa: S608
-    texts = [_quote(row[0]) for row in described if row[1] == "VARCHAR"]
+    texts = [quoted(row[0]) for row in described if row[1] == "VARCHAR"]
     asked = [f"count({name}) = count(try_cast({name} as double)) and count({name}) > 0" for name in texts]
     looked = f"select {', '.join(asked or ['true'])} from (from {reader}) limit {LOOKED_AT})"  # noqa: S608
     doubles = [
@@ -302,7 +299,7 @@ def read_columns(
             known = {row[0]: row[1] for row in connection.execute("describe data").fetchall()}
             check_columns(known, numbers, words)
             picked = [f"{_number(name, known[name])} as n{at}" for at, name in enumerate(numbers)]
-            picked += [f"coalesce(({_quote(name)})::varchar, 'NULL') as w{at}" for at, name in enumerate(words)]
+            picked += [f"coalesce(({quoted(name)})::varchar, 'NULL') as w{at}" for at, name in enumerate(words)]
             condition = f" where ({where}\n)" if where else ""
             connection.execute(
                 f"create temp table picked as select {', '.join(picked)} from data{condition}"  # noqa: S608
@@ -334,7 +331,7 @@ def read_columns(
 
 
 def _number(name: str, kind: str) -> str:
-    return f"({_quote(name)})::{'bigint' if kind in _WHOLE or kind == 'BOOLEAN' else 'double'}"
+    return f"({quoted(name)})::{'bigint' if kind in _WHOLE or kind == 'BOOLEAN' else 'double'}"
 
 
 def largest_rows(
@@ -353,8 +350,8 @@ def largest_rows(
             check_columns(known, [column], [])
             condition = f" and ({where}\n)" if where else ""
             cursor = connection.execute(
-                f"select * from data where {_quote(column)} is not null{condition}"  # noqa: S608
-                f" order by {_quote(column)} desc limit {int(count)}"
+                f"select * from data where {quoted(column)} is not null{condition}"  # noqa: S608
+                f" order by {quoted(column)} desc limit {int(count)}"
             )
             names = [entry[0] for entry in cursor.description or []]
             return names, cursor.fetchall()

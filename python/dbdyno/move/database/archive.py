@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import MoveError
+from dbdyno.base.sql_text import quoted
 
 MAGIC = b"PGDMP"
 CUSTOM = 1
@@ -62,12 +63,8 @@ class Entry:
         if not self.owner or self.kind not in OWNABLE_KINDS:
             return None
         if self.kind == "SCHEMA":
-            return f"SCHEMA {_quote(self.tag)}"
+            return f"SCHEMA {quoted(self.tag)}"
         return self.drop.strip().removesuffix(";").removeprefix("DROP ") if self.drop.startswith("DROP ") else None
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def digest(path: Path) -> str:

@@ -83,10 +83,25 @@ def y_title(words: str, look: Look) -> axes.Axis:
     }
 
 
+def panel_title(text: str) -> JsonObject:
+    """Return the title of one of several panels: small, at their left edge."""
+    return {"text": text, "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"}
+
+
 def duration_axis(low: float, high: float, look: Look, *, limit: int = 12) -> axes.Axis:
     """Return ticks and labels of a logarithmic time axis in ns."""
     ticks = axes.log_ticks(low, high, max(3, min(limit, round(look.plot / LABEL_ROOM) - 1)))
     return axes.axis_labels(ticks, axes.duration_label)
+
+
+def log_channel(low: float, high: float, axis: Any) -> Channel:
+    """Return a logarithmic scale with its axis."""
+    return {"scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": axis}
+
+
+def duration_y(low: float, high: float, look: Look, title: str, **more: Any) -> Channel:
+    """Return the options of a logarithmic vertical axis of times in ns."""
+    return log_channel(low, high, {**y_title(title, look), **more, **duration_axis(low, high, look)})
 
 
 def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]:
@@ -100,10 +115,7 @@ def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, 
     """Return the options of a logarithmic axis of ratios, labelled as changes or as factors."""
     low, high = ratio_domain(analysis, ratios)
     labels = axes.axis_labels(*axes.ratio_ticks(low, high, limit))
-    return {
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {**y_title(title, look), **labels},
-    }
+    return log_channel(low, high, {**y_title(title, look), **labels})
 
 
 def ratio_ground(analysis: Analysis) -> list[Any]:

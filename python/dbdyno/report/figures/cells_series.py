@@ -84,14 +84,7 @@ def steps_of(panel: Mapping[str, Any]) -> Iterator[TableRow]:
 
 def _title(panel: dict[str, object], look: theme.Look) -> dict[str, object]:
     words = f"{panel.get('name')}  ·  {panel.get('meaning')}"
-    return {
-        "text": fmt.line(words, 52 if look.narrow else 118),
-        "fontSize": 12,
-        "offset": 4,
-        "anchor": "start",
-        "frame": "group",
-        "fontWeight": "normal",
-    }
+    return {**base.panel_title(fmt.line(words, 52 if look.narrow else 118)), "fontWeight": "normal"}
 
 
 def _time_axis(ends: tuple[float, float], look: theme.Look) -> dict[str, object]:

@@ -60,14 +60,9 @@ def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], 
     low, high = axes.padded_range([*ends, *(row["value"] for row in published)], 0.06, log=True)
     words = {key: fmt.line(analysis.get(key) or "", 60) for key in ("parameter", "quantity")}
     ticks = axes.log_ticks(left, right, 5 if look.narrow else 9)
-    across: base.Channel = {
-        "scale": {"type": "log", "domain": [left, right], "nice": False},
-        "axis": {"title": words["parameter"], **axes.axis_labels(ticks, _label)},
-    }
-    upright: base.Channel = {
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {**base.y_title(words["quantity"], look), **axes.axis_labels(axes.log_ticks(low, high, 7), _label)},
-    }
+    across = base.log_channel(left, right, {"title": words["parameter"], **axes.axis_labels(ticks, _label)})
+    beside = axes.axis_labels(axes.log_ticks(low, high, 7), _label)
+    upright = base.log_channel(low, high, {**base.y_title(words["quantity"], look), **beside})
     palette = [theme.BASELINE, *theme.OTHERS]
     colour = alt.Color(
         "curve:N",

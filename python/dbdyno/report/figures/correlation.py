@@ -40,14 +40,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             **axes.axis_labels(ticks, axes.percent_label),
         },
     )
-    y = alt.Y(
-        "ns:Q",
-        scale={"type": "log", "domain": [low, high], "nice": False},
-        axis={
-            **base.y_title("mean time of a call, logarithmic", look),
-            **base.duration_axis(low, high, look),
-        },
-    )
+    y = alt.Y("ns:Q", **base.duration_y(low, high, look, "mean time of a call, logarithmic"))
     dots = (
         alt.Chart(base.data(points), width=look.plot, height=look.height(300))
         .mark_point(filled=True, size=52, opacity=0.75, color=theme.BASELINE, aria=True)

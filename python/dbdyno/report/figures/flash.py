@@ -80,8 +80,7 @@ def _latency(times: list[TableRow], across: base.Channel, look: theme.Look) -> A
     values = [one[name] for one in times for name, *_ in LINES if one[name] > 0]
     low, high = axes.padded_range(values, 0.05, log=True)
     ticks = axes.axis_labels(axes.log_ticks(low, high, 6), axes.duration_label)
-    scale = {"type": "log", "domain": [low, high], "nice": False}
-    y = alt.Y("ns:Q", scale=scale, axis={**base.y_title("latency: median, p99, slowest", look), **ticks})
+    y = alt.Y("ns:Q", **base.log_channel(low, high, {**base.y_title("latency: median, p99, slowest", look), **ticks}))
     layers = []
     for name, word, tone, width in LINES:
         rows = [

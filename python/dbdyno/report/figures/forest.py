@@ -27,11 +27,7 @@ def layers(rows: Sequence[Ratio], title: str, look: theme.Look) -> Any:
 
     low, high = axes.padded_range([1.0, *(end for r in rows for end in (r["low"], r["high"]))], 0.06, log=True)
     ticks, label = axes.ratio_ticks(low, high, 5 if look.narrow else 9)
-    x_axis = {"title": title, "grid": True, **axes.axis_labels(ticks, label)}
-    x: base.Channel = {
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": x_axis,
-    }
+    x = base.log_channel(low, high, {"title": title, "grid": True, **axes.axis_labels(ticks, label)})
     names = [row["name"] for row in rows]
     left = LEFT_NARROW if look.narrow else LEFT
     y = alt.Y(

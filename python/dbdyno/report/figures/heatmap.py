@@ -75,13 +75,7 @@ def _panel(name: str, cells: list[_Shaded], frame: _Frame, is_last: bool) -> Any
             base.data(cells),
             width=look.plot,
             height=look.height(frame.height),
-            title={
-                "text": name,
-                "fontSize": 12,
-                "offset": 4,
-                "anchor": "start",
-                "frame": "group",
-            },
+            title=base.panel_title(name),
         )
         .mark_rect(clip=True, strokeWidth=0.7)
         .encode(

@@ -73,7 +73,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 base.data(points),
                 width=look.plot,
                 height=look.height(64),
-                title={"text": metric["label"], "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"},
+                title=base.panel_title(metric["label"]),
             )
             .mark_rect(aria=len(points) < 200)
             .encode(

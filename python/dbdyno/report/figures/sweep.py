@@ -118,10 +118,8 @@ def _panel(points: list[_Point], what: str, look: theme.Look, title: str, names:
         ends = [end for point in points for end in (point["rate_low"], point["rate_high"])]
     low, high = axes.padded_range(ends, 0.06, log=True)
     label = axes.duration_label if what == "time" else _rate_label
-    upright: base.Channel = {
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {**base.y_title(title, look), **axes.axis_labels(axes.log_ticks(low, high, 7), label)},
-    }
+    beside = axes.axis_labels(axes.log_ticks(low, high, 7), label)
+    upright = base.log_channel(low, high, {**base.y_title(title, look), **beside})
     return _Panel(points, what, upright, names)
 
 

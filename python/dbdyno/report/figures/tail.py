@@ -31,19 +31,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     times = [point["ns"] for point in points]
     low, high = axes.nonempty_range(min(times), max(times))
     rarest = min(0.1, *(point["share"] for point in points))
-    x = alt.X(
-        "ns:Q",
-        scale={"type": "log", "domain": [low, high], "nice": False},
-        axis={"title": "latency, logarithmic", "grid": True, **base.duration_axis(low, high, look)},
-    )
-    y = alt.Y(
-        "share:Q",
-        scale={"type": "log", "domain": [rarest, 1], "nice": False},
-        axis={
-            **base.y_title("slower than this: 1 operation in …", look),
-            **axes.axis_labels(axes.log_ticks(rarest, 1, 8), _one_in),
-        },
-    )
+    below = {"title": "latency, logarithmic", "grid": True, **base.duration_axis(low, high, look)}
+    x = alt.X("ns:Q", **base.log_channel(low, high, below))
+    beside = axes.axis_labels(axes.log_ticks(rarest, 1, 8), _one_in)
+    heading = base.y_title("slower than this: 1 operation in …", look)
+    y = alt.Y("share:Q", **base.log_channel(rarest, 1, {**heading, **beside}))
     colour = base.arm_colour(analysis, shown, look, offset=base.LEGEND_OVER_TITLE)
     lines = (
         alt.Chart(base.data(points))

@@ -51,7 +51,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 base.data(part),
                 width=look.plot,
                 height=height,
-                title={"text": name, "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"},
+                title=base.panel_title(name),
             )
             .mark_rect(aria=len(part) < 400, clip=True)
             .encode(

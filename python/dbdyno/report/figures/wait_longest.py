@@ -41,15 +41,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             **axes.axis_labels(axes.seconds_ticks(*ends, 5 if look.narrow else 10), axes.seconds_label),
         },
     )
-    y = alt.Y(
-        "ns:Q",
-        scale={"type": "log", "domain": [low, high], "nice": False},
-        axis={
-            **base.y_title("length of a wait", look),
-            "grid": True,
-            **base.duration_axis(low, high, look),
-        },
-    )
+    y = alt.Y("ns:Q", **base.duration_y(low, high, look, "length of a wait", grid=True))
     size = 40 if len(points) <= 300 else 12
     chart = alt.Chart(base.data(points[TIPS_MOST:]))
     top = alt.Chart(base.data(points[:TIPS_MOST]))

@@ -49,11 +49,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         legend={"offset": base.LEGEND_OVER_TITLE},
     )
     chart = alt.Chart(base.data(points))
-    y = alt.Y(
-        "ns:Q",
-        scale={"type": "log", "domain": [low, high], "nice": False},
-        axis={**base.y_title("length of a wait", look), **base.duration_axis(low, high, look)},
-    )
+    y = alt.Y("ns:Q", **base.duration_y(low, high, look, "length of a wait"))
     x = alt.X("at:Q", scale=x_scale, axis=None)
     lines = views.layer(
         chart.mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour),

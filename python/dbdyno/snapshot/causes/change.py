@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.snapshot.model import Row
+from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.plans.generic import GenericFlip
@@ -312,6 +312,13 @@ class Change(ABC):
         """Return True if both periods have a view."""
         return self.before.has(view) and self.after.has(view)
 
+    def rows_of_ends(self, view: str, sql: str) -> list[Row]:
+        """Return the rows of a query on both ends of a view, `{before}` and `{after}`; none if a period lacks it."""
+        if not self.is_in_both(view):
+            return []
+        before, after = self.before.ends(view)[0], self.after.ends(view)[1]
+        return self.before.query(sql.replace("{before}", before).replace("{after}", after))
+
     @property
     def was_restarted(self) -> bool:
         """Return True if the server was restarted between the first snapshot and the last one of both periods."""
@@ -336,13 +343,11 @@ class Change(ABC):
     def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
         """Return the settings, except `ignored`, that differ between both ends, as rows of `name`, `old`, `new`."""
         view, column = self.settings_view
-        if not self.is_in_both(view):
-            return []
         kept = f"and name not in ({', '.join(map(literal, ignored))})" if ignored else ""
-        return self.before.query(
-            f"select name, a.{column} as old, b.{column} as new from {self.before.ends(view)[0]} a"
-            f" join {self.after.ends(view)[1]} b using (name) where a.{column} is distinct from b.{column} {kept}"
-            " order by name"
+        return self.rows_of_ends(
+            view,
+            f"select name, a.{column} as old, b.{column} as new from {{before}} a join {{after}} b using (name)"
+            f" where a.{column} is distinct from b.{column} {kept} order by name",
         )
 
 

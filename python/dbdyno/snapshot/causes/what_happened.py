@@ -13,15 +13,15 @@ from typing import ClassVar
 from dbdyno.base.explanation import MOST as CAUSES_MOST
 from dbdyno.base.explanation import CausalExplanation
 from dbdyno.base.explanation import Cause as Reason
+from dbdyno.base.sections import Part, Row, columns, section, table
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes import statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
-from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.events_table import events_table
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
-from dbdyno.snapshot.reading.statement_costs import KEYS
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.reading.statement_texts import KEYS, statement_texts
 from dbdyno.snapshot.wording import rate_change, three_digits, time_change
 
 MOST = 5
@@ -425,12 +425,10 @@ def _series(interval: Interval) -> tuple[Series, Series] | None:
 
 def _awake(interval: Interval, rules: type[Change]) -> str:
     """Return the SQL condition that selects statements that do not sleep."""
-    if interval.after.file("statement_texts") is None:
+    asleep = [key for key, text in statement_texts(interval).items() if rules.sleep.search(text)]
+    if not asleep:
         return "true"
-    key = KEYS[interval.before.engine]
-    texts = interval.query(f"select {key} as key, query from {interval.ends('statement_texts')[1]}")
-    asleep = [row["key"] for row in texts if rules.sleep.search(row["query"] or "")]
-    return f"{key}::varchar not in ({', '.join(literal(str(one)) for one in asleep)})" if asleep else "true"
+    return f"{KEYS[interval.before.engine]}::varchar not in ({', '.join(map(literal, asleep))})"
 
 
 def _cut(values: Series) -> tuple[int, float, float]:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NotRequired, Protocol, Self, TypedDict
+from typing import Any, NotRequired, TypedDict
 
+from dbdyno.base.closeable import Closeable
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.protocol import Sampler
 from dbdyno.snapshot.engines.registry import MODULES, engine_of
 from dbdyno.snapshot.engines.view import Options, View
@@ -110,70 +114,81 @@ class Frame(TypedDict):
     notes: list[str]
 
 
-class Live(Protocol):
-    """Interface of an engine to the live screen; a context manager."""
+class Live(Closeable):
+    """An engine's side of the live screen with one connection for the readings; a context manager.
 
-    @property
-    def title(self) -> str:
-        """Return the target, the engine and its version."""
-        ...
+    Attributes:
+        engine: Name of the engine, by which its waits are classified.
+        noun: What the connection is to: a server or an instance.
+        lines: Lines of the load profile: label, counter, unit (per_s or bytes_per_s).
+        title: The target, the engine and its version.
+        lacks: Sentences on what is not measured, and what would measure it.
 
-    @property
-    def lines(self) -> Sequence[tuple[str, str, str]]:
-        """Return the lines of the load profile: label, counter, unit (per_s or bytes_per_s)."""
-        ...
+    Raises:
+        SnapshotError: The server does not answer.
+    """
 
-    @property
-    def lacks(self) -> Sequence[str]:
-        """Return sentences on what is not measured, and what would measure it."""
-        ...
+    engine: str
+    noun = "server"
+    lines: Sequence[tuple[str, str, str]]
+    title: str
+    lacks: Sequence[str]
+    _connection: Any
 
+    @abstractmethod
     def read(self) -> Reading:
         """Take a reading now.
 
         Raises:
             SnapshotError: The server is gone.
         """
-        ...
+
+    @abstractmethod
+    def sampler(self, period_s: float) -> Sampler:
+        """Return a sampler of the sessions with its own connection."""
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Return the texts of those statements, without literals."""
-        ...
-
-    def sampler(self, period_s: float) -> Sampler:
-        """Return a sampler of the sessions."""
-        ...
+        """Return the texts of those statements, without literals; empty if no statements are shown."""
+        return {}
 
     def sessions(self) -> list[Session]:
         """Return the sessions; empty if the engine does not report them."""
-        ...
+        return []
 
     def progress(self) -> list[Progress]:
-        """Return the commands that report their progress."""
-        ...
+        """Return the commands that report their progress; empty if the engine reports none."""
+        return []
 
+    @abstractmethod
     def plan(self, pid: int) -> list[str]:
         """Return the plan of what a session runs, without executing anything.
 
         Raises:
             SnapshotError: The plan is not available.
         """
-        ...
 
+    @abstractmethod
     def cancel(self, pid: int) -> bool:
         """Return True if the server accepted the request to cancel a session's statement.
 
         Raises:
             SnapshotError: The request failed.
         """
-        ...
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        """Return the class of a wait."""
-        ...
+        """Return the class of a client's wait."""
+        return wait_class(self.engine, kind, event)
 
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *ending: object) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _gone(self, reason: str, where: str) -> SnapshotError:
+        return SnapshotError(
+            f"the {self.noun} closed the connection: {reason}",
+            where=where,
+            next_step=f"start the command again when the {self.noun} is up",
+        )
 
 
 def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int) -> Frame:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Part
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Options, Verdict, View
-from dbdyno.snapshot.model import Part
 from dbdyno.snapshot.sessions.samples import Source
 
 if TYPE_CHECKING:
@@ -40,36 +42,41 @@ class Sampler(Protocol):
         ...
 
 
-class Collector(Protocol):
-    """A reader of one target, which keeps its connections between the snapshots of a watch."""
+class Collector(Closeable):
+    """A reader of one target, which keeps its connections between the snapshots of a watch; a context manager.
 
-    wanted_texts: list[str]
-    """Statements that sampled sessions worked on, whose texts are read as well."""
+    Attributes:
+        name: The target's name in the store, without secrets.
+        wanted_texts: Statements that sampled sessions worked on, whose texts are read as well.
+    """
 
-    @property
-    def name(self) -> str:
-        """Return the target's name in the store, without secrets."""
-        ...
+    name: str
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.wanted_texts: list[str] = []
+        self._facts: JsonObject = {}
 
     @property
     def at_ns(self) -> int:
         """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
-        ...
+        return int(self._facts["at_us"]) * 1000
 
+    @abstractmethod
     def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the server, as plain JSON values."""
-        ...
 
+    @abstractmethod
     def collect(self, before: Snapshot | None) -> list[View]:
-        """Read all views and return their current contents; `before` is the target's last snapshot."""
-        ...
+        """Read all views and return their current contents; `before` is the target's last snapshot.
 
+        Raises:
+            SnapshotError: The login fails, the server is gone, or does not allow its basic views to be read.
+        """
+
+    @abstractmethod
     def sampler(self, period_s: float) -> Sampler:
-        """Return a sampler of the target's sessions with this period in seconds."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *ending: object) -> None: ...
+        """Return a sampler of the target's sessions, with its own connection and this period in seconds."""
 
 
 class Engine(Protocol):

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 KINDS = ("key", "counter", "sum", "gauge", "text", "time", "since", "low", "high")
-APPEARANCES = ("object", "entry", "fixed")
 
 WORDS = ("ok", "partial", "clock stepped", "evicted", "reset", "restart", "crash", "failover")
 """The words of a verdict, from the mildest to the gravest."""

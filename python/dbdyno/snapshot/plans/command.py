@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.sections import Row
 from dbdyno.evidence.memory import memory_connection
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.plans import plan_store
 from dbdyno.snapshot.plans.entries import Clock
 from dbdyno.snapshot.plans.executions import GatheredExecutions

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.signals import interruptible
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.plans.misestimates import NodeNumbers
 from dbdyno.snapshot.plans.tree import Node, sketch
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     import duckdb

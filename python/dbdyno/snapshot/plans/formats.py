@@ -11,6 +11,7 @@ A text log that was sent through syslog is read by `syslog.py`.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -231,19 +232,13 @@ def jsonlog_entries(lines: Lines, name: str, clock: Clock, unread: UnreadEntries
 
 def syslog_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a text log that was sent through syslog."""
-
-    def begun(raw: bytes, place: str, line: int) -> Entry | None:
-        return _begun(raw, place, line, prefix, clock, unread)
-
+    begun = functools.partial(_begun, prefix=prefix, clock=clock, unread=unread)
     return syslog(((lines.number, line) for line in lines), name, begun, unread)
 
 
 def service_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a text log that a log service stores as JSON."""
-
-    def begun(raw: bytes, place: str, line: int) -> Entry | None:
-        return _begun(raw, place, line, prefix, clock, unread)
-
+    begun = functools.partial(_begun, prefix=prefix, clock=clock, unread=unread)
     return unwrap_entries(((lines.number, line) for line in lines), name, begun, unread)
 
 

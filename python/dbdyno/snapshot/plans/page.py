@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Part, Row, columns, instant_text, missing_measurement, section, table
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
+from dbdyno.evidence.memory import row_dicts
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.plans.estimates import estimates
 from dbdyno.snapshot.plans.flips import Flip, create_log_seen, flips
 from dbdyno.snapshot.plans.latency import FORM, LATENCY_SQL, PLANS_SQL, SOURCES
@@ -213,6 +215,4 @@ def _estimates_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
-    cursor = connection.execute(sql)
-    names = [one[0] for one in cursor.description or []]
-    return [dict(zip(names, one, strict=True)) for one in cursor.fetchall()]
+    return row_dicts(connection.execute(sql))

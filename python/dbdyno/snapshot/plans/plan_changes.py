@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, plan_tree
 from dbdyno.snapshot.plans.generic import VIEW, generic_flips
 from dbdyno.snapshot.plans.interval_tables import attach_log_seen
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
 from dbdyno.snapshot.plans.page import FLIPS, flip_row, flip_sentence
 from dbdyno.snapshot.plans.tree import describe_change, differ_only_in_verbosity, walk
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -126,19 +127,11 @@ def _generic(interval: Interval, title: str, top: int) -> Part:
     if VIEW not in interval.before.views or VIEW not in interval.after.views:
         lacks = missing_measurement("plans", "no log of this time is kept, and the snapshots hold no plans", NEXT_STEP)
         return section("plans", title, not_measured=[lacks])
-    texts = dict(names_and_texts(interval))
+    texts = statement_texts(interval)
     rows: list[Row] = [
-        {"statement": str(number), "text": texts.get(int(number), ""), "what": one.what, "was": one.old, "now": one.new}
+        {"statement": str(number), "text": texts.get(str(number), ""), "what": one.what, "was": one.old, "now": one.new}
         for number, one in generic_flips(interval, interval).items()
     ]
     about = "Generic plans as they were at both ends (--plans); executions may have others, for their values."
     made = [table("", columns(_GENERIC), rows, top=top)] if rows else []
     return section("plans", title, made, about=about, notes=[] if rows else ["none"])
-
-
-def names_and_texts(interval: Interval) -> list[tuple[int, str]]:
-    """Return the identifiers and texts of the statements in the last snapshot."""
-    if interval.after.file("statement_texts") is None:
-        return []
-    rows = interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}")
-    return [(int(row["queryid"]), str(row["query"] or "")) for row in rows]

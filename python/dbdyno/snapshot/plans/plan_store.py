@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.base.files import make_inner_folder, restrict_mode
+from dbdyno.base.files import make_inner_folder, os_errors_as
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.plans.executions import LATER_COLUMNS, TABLES
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,21 +74,18 @@ def save_plans(
         return f"{log.name}: not kept, {before.manifest['executions']} executions of it are kept already"
     aside = store / FOLDER / f".{name}.{os.urandom(4).hex()}.tmp"
     try:
-        make_inner_folder(store / FOLDER, exist_ok=True)
-        make_inner_folder(aside)
-        sums = {table: _write(gathered, table, number, aside, redact=redact) for table in TABLES}
-        facts = {"from_us": log.from_us, "to_us": log.to_us, "executions": log.executions, "plans": log.plans}
-        made = {"schema": SCHEMA, "target": target, "log": log.name, "form": log.form, "bytes": log.bytes}
-        write_json(aside / NAME, {**made, **facts, "unread": log.unread.counts, "sums": sums})
-        if folder.exists():
-            folder.rename(aside.with_suffix(".old"))
-        aside.rename(folder)
-    except OSError as error:
-        raise SnapshotError(
-            f"plans cannot be kept: {error.strerror}",
-            where=str(store / FOLDER),
-            next_step="free space or check permissions there",
-        ) from error
+        with os_errors_as(
+            SnapshotError, "plans cannot be kept", store / FOLDER, "free space or check permissions there"
+        ):
+            make_inner_folder(store / FOLDER, exist_ok=True)
+            make_inner_folder(aside)
+            sums = {table: _write(gathered, table, number, aside, redact=redact) for table in TABLES}
+            facts = {"from_us": log.from_us, "to_us": log.to_us, "executions": log.executions, "plans": log.plans}
+            made = {"schema": SCHEMA, "target": target, "log": log.name, "form": log.form, "bytes": log.bytes}
+            write_json(aside / NAME, {**made, **facts, "unread": log.unread.counts, "sums": sums})
+            if folder.exists():
+                folder.rename(aside.with_suffix(".old"))
+            aside.rename(folder)
     finally:
         for left in (aside, aside.with_suffix(".old")):
             shutil.rmtree(left, ignore_errors=True)
@@ -109,8 +107,7 @@ def _write(gathered: GatheredExecutions, table: str, number: int, folder: Path, 
     }[table]
     query += " limit 0" if redact and table == "log_statements" else ""
     path = folder / f"{table}.parquet"
-    gathered.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
-    restrict_mode(path)
+    write_query(gathered.connection, query, path)
     return file_checksum(path)
 
 

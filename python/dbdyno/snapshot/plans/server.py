@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError, TargetError
-from dbdyno.snapshot.model import columns, section, table
+from dbdyno.base.sections import columns, section, table
 from dbdyno.snapshot.plans.explain import TextPlans, UnreadPlanError
 from dbdyno.snapshot.plans.generic import EXPLAINED
 from dbdyno.snapshot.plans.page import SETUP

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, instant_text, missing_measurement, section, table
+from dbdyno.base.sections import Heading, Part, Row, Table, columns, missing_measurement, section, table
+from dbdyno.base.sql_text import literal
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.plans.executions import tree_from_values
 from dbdyno.snapshot.plans.flips import flips, plan_tree
 from dbdyno.snapshot.plans.generic import VIEW
@@ -19,7 +21,6 @@ from dbdyno.snapshot.plans.interval_tables import attach_log_seen
 from dbdyno.snapshot.plans.misestimates import FACTOR, NodeNumbers, misestimate_factor
 from dbdyno.snapshot.plans.page import ANALYZE
 from dbdyno.snapshot.plans.tree import Node, walk
-from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import duration_text
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.store.folder import Snapshot
-from dbdyno.snapshot.store.parquet import literal
 
 SETTINGS = {"pg_settings": "setting", "global_variables": "value"}
 """The view that has an engine's settings, and the column of their values."""

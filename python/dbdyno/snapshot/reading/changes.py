@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.sections import Row
 from dbdyno.evidence.memory import file_connection
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.changed_settings import OWN_SETTINGS, SETTINGS
 from dbdyno.snapshot.reading.periods import Period
 from dbdyno.snapshot.store.folder import Snapshot, Store

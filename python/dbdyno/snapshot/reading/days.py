@@ -11,8 +11,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dbdyno.base.files import make_inner_folder, restrict_mode
+from dbdyno.base.files import make_inner_folder
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.files import write_json
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
@@ -30,7 +31,7 @@ from dbdyno.snapshot.sessions.active import (
 )
 from dbdyno.snapshot.sessions.samples import activity_columns
 from dbdyno.snapshot.store.folder import Store
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
 RARE_VIEWS = ("blocked",)
 """Sampled views that have no row in most hours."""
@@ -105,18 +106,16 @@ def _sampled(interval: Interval, temp_path: Path) -> JsonObject:
     if strays:
         return nothing
     interval.connection.execute(f"create temp table active_ as from {source} where {active_rows(interval)}")
-    looked = (
-        f"select {LOOK_COLUMNS}, count(*) as seen from {source} where {other_rows(interval)} group by all order by all"
-    )
-    _copy(interval, looked, temp_path / LOOKS)
-    _copy(interval, f"select {KEYS}, count(*) as seen from active_ group by all order by all", temp_path / SESSIONS)
-    minute = f"at_us // {MINUTE_US} * {MINUTE_US} as at_us"
-    _copy(
-        interval,
-        f"select {minute}, event_type, event, count(*) as seen from active_ group by all order by all",
-        temp_path / MINUTES,
-    )
-    _copy(interval, longest_transactions(interval, source, 0, TRANSACTIONS_KEPT), temp_path / TRANSACTIONS)
+    seen = "count(*) as seen from active_ group by all order by all"
+    queries = {
+        LOOKS: f"select {LOOK_COLUMNS}, count(*) as seen from {source} where {other_rows(interval)}"
+        " group by all order by all",
+        SESSIONS: f"select {KEYS}, {seen}",
+        MINUTES: f"select at_us // {MINUTE_US} * {MINUTE_US} as at_us, event_type, event, {seen}",
+        TRANSACTIONS: longest_transactions(interval, source, 0, TRANSACTIONS_KEPT),
+    }
+    for name, query in queries.items():
+        write_query(interval.connection, query, temp_path / name)
     idle = interval.query(f"select count(*) as n from {source} where {idle_rows(interval)}")[0]["n"]
     return {"sampled": True, "idle": int(idle)}
 
@@ -134,20 +133,15 @@ def _views(interval: Interval, temp_path: Path) -> JsonObject:
         if any(chunk.shape(view) != known[0].shape(view) for chunk in known):
             continue
         views[view] = known[0].shape(view)
-        _copy(interval, f"from {_files(known, view, folded=True)}", temp_path / f"{view}.sum.parquet")
+        write_query(interval.connection, f"from {_files(known, view, folded=True)}", temp_path / f"{view}.sum.parquet")
         rows = f"from {_files(known, view, folded=False)}"
         if interval.query(f"select count(*) as n {rows}")[0]["n"] <= FEW_ROWS * sum(
             len(chunk.parts) for chunk in chunks
         ):
             few.append(view)
-            _copy(interval, rows, temp_path / f"{view}.parquet")
+            write_query(interval.connection, rows, temp_path / f"{view}.parquet")
     return {"views": views, "few": few}
 
 
 def _files(chunks: list[Chunk], view: str, *, folded: bool) -> str:
     return f"read_parquet([{', '.join(literal(str(one.file(view, folded=folded))) for one in chunks)}])"
-
-
-def _copy(interval: Interval, query: str, path: Path) -> None:
-    interval.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
-    restrict_mode(path)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.snapshot.engines.view import Column
-from dbdyno.snapshot.store.parquet import literal
 
 SUBTRACTED = ("counter", "sum")
 
@@ -77,11 +77,6 @@ select {", ".join(_shown(sides))}, life, verdict,
     when life = 'new' then 'was not there before' else '' end as why
 from judged
 """
-
-
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _taken(sides: Sides) -> list[str]:

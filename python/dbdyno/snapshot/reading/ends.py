@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sql_text import quoted
+from dbdyno.evidence.memory import row_dicts
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.reading import clock
-from dbdyno.snapshot.reading.difference import Sides, quoted, union_columns
+from dbdyno.snapshot.reading.difference import Sides, union_columns
 from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
 
 NO_VIEW = "this server has no {}"
@@ -119,9 +121,7 @@ class Ends:
         Raises:
             EvidenceError: The query fails, for example because a file is damaged.
         """
-        cursor = self._execute(sql)
-        names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return row_dicts(self._execute(sql))
 
     def peek(self, view: str, end: int, *columns: str) -> list[tuple[Any, ...]]:
         """Return some columns of all rows of a view at one end, 0 or 1; NULL for missing columns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.snapshot.model import Row, Table, columns, table
+from dbdyno.base.sections import Row, Table, columns, table
 from dbdyno.snapshot.reading.timeline import KINDS
 
 EVENTS_MOST = 40

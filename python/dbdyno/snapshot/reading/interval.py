@@ -19,10 +19,11 @@ from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.signals import interruptible
+from dbdyno.base.sql_text import quoted
 from dbdyno.evidence.memory import memory_connection
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
-from dbdyno.snapshot.reading.difference import difference_sql, quoted, union_columns
+from dbdyno.snapshot.reading.difference import difference_sql, union_columns
 from dbdyno.snapshot.reading.ends import Ends, scope_rows
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_of
 

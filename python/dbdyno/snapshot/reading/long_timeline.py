@@ -15,10 +15,10 @@ from itertools import chain as joined
 from itertools import groupby
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.snapshot.model import Row
+from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.clock import elapsed_ns
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.timeline import CHECKPOINTS
 from dbdyno.snapshot.wording import setting_change

@@ -12,8 +12,8 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.engines.view import LOSSES
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.interval import Interval
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from dbdyno.base.errors import Error
+from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import quoted
 from dbdyno.evidence.memory import file_connection
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.changed_settings import SETTINGS
-from dbdyno.snapshot.reading.difference import quoted
-from dbdyno.snapshot.reading.statement_costs import KEYS
+from dbdyno.snapshot.reading.statement_texts import KEYS
 from dbdyno.snapshot.store.folder import Snapshot
 
 OBJECTS = {

@@ -9,18 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import Span, spans_of
+from dbdyno.snapshot.reading.statement_texts import KEYS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from dbdyno.snapshot.causes.change import Change
-
-KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
-"""The column that identifies a statement, by engine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.sql_text import quoted
 from dbdyno.evidence.query_limits import restrict
 from dbdyno.evidence.restricted_answer import RestrictedAnswer
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.sessions.active import STATEMENT_TYPES
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.samples import activity_columns

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Row
+from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.store.folder import Place, relation_of_places
-from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import setting_change
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import (
+from dbdyno.base.sections import (
     Heading,
     MissingMeasurement,
     Part,
@@ -30,7 +30,7 @@ from dbdyno.snapshot.model import (
     page_only_column,
     table,
 )
-from dbdyno.snapshot.model import section as section_of
+from dbdyno.base.sections import section as section_of
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -253,9 +253,9 @@ _TREE: list[Heading] = [
 
 def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table]:
     """Return two tables: the roots by rank, and each with the sessions that waited below it."""
-    from dbdyno.snapshot.sessions.history import texts
+    from dbdyno.snapshot.reading.statement_texts import statement_texts
 
-    known = texts(interval)
+    known = statement_texts(interval)
     looked = interval.looks
     second_ns = min(max(interval.seconds / looked, 1.0), 60.0) * 1e9 if looked else 1e9
     ranked = [_root(node, known, second_ns) for node in roots]

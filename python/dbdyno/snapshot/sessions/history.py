@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.statement_names import statements_naming
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.reading.sums.look_sums import NAME_COLUMNS
 from dbdyno.snapshot.sessions.active import (
     ACTIVE,
@@ -36,7 +38,6 @@ from dbdyno.snapshot.sessions.active import (
 )
 from dbdyno.snapshot.sessions.samples import activity_columns
 from dbdyno.snapshot.sessions.summed_samples import SummedSamples
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -62,7 +63,6 @@ LOOKS_LEAST = 4
 """Minimum number of looks in a time bucket."""
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
-_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 _NONE = {
     "statement": "none",
     "user": "none",
@@ -91,7 +91,7 @@ class History:
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
         self._grouped: dict[str, str] = {}
-        self.text_of = texts(interval)
+        self.text_of = statement_texts(interval)
         self._classify()
 
     def averages_by(self, dimension: str, top: int | None = None) -> list[Row]:
@@ -327,16 +327,6 @@ class History:
     def _width(self, seconds: float) -> int:
         least = max(seconds / BUCKETS_MOST, LOOKS_LEAST * seconds / self.looks)
         return int(next((one for one in WIDTHS_S if one >= least), WIDTHS_S[-1]) * 1_000_000)
-
-
-def texts(interval: Interval) -> dict[str, str]:
-    """Return the stored texts of statements by identifier."""
-    key = _TEXTS.get(interval.before.engine)
-    if key is None or not interval.after.file("statement_texts"):
-        return {}
-    source = interval.ends("statement_texts")[1]
-    rows = interval.query(f"select {key}::varchar as name, query as text from {source}")
-    return {str(row["name"]): str(row["text"]) for row in rows}
 
 
 NO_TEXT = "(text not read)"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import Error
-from dbdyno.snapshot.model import MissingMeasurement, Row, missing_measurement
+from dbdyno.base.sections import MissingMeasurement, Row, missing_measurement
 from dbdyno.snapshot.reading.statement_names import names_of, short_name
 from dbdyno.snapshot.sessions.history import TABLE, History
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.snapshot.model import MissingMeasurement, Part, Table, columns, missing_measurement, section, table
+from dbdyno.base.sections import MissingMeasurement, Part, Table, columns, missing_measurement, section, table
 from dbdyno.snapshot.reading.events_table import events_table
 from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
 from dbdyno.snapshot.reading.timeline import events
@@ -44,7 +44,7 @@ def activity(interval: Interval, top: int) -> Part:
 
 def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> JsonObject:
     """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` selects."""
-    from dbdyno.snapshot.report import SCHEMA, facts_of, worst_verdict
+    from dbdyno.snapshot.report import page_head, worst_verdict
     from dbdyno.snapshot.sessions.blocking import section as blocking
 
     history = History(interval, where)
@@ -57,13 +57,8 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
         made = section("sessions", TITLE, not_measured=[missing_measurement("active sessions", WHY, WATCH)])
     about = f"{ABOUT} {objects.ABOUT[by]}" if by in objects.OBJECTS and history.looks else made["about"]
     made["about"] = (f"Only {kept}. " if kept else "") + about
-    head = worst_verdict(interval)
     return {
-        "schema": SCHEMA,
-        "kind": "snapshot",
-        "page": "sessions",
-        "facts": facts_of(interval),
-        "verdict": {"word": head.word, "why": head.why, "at_us": head.at_us},
+        **page_head(interval, "sessions", worst_verdict(interval)),
         "verdicts": [],
         "sections": [made] if where else [made, blocking(interval, top)],
         "warnings": [],

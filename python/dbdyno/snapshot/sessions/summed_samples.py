@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.sums import look_sums
 from dbdyno.snapshot.reading.sums.day import LOOK_COLUMNS, LOOKS, MINUTES, SESSIONS, TRANSACTIONS
 from dbdyno.snapshot.sessions.active import (
@@ -16,7 +17,6 @@ from dbdyno.snapshot.sessions.active import (
     not_own_sessions,
     other_rows,
 )
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.view import Column

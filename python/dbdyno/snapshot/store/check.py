@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import Error, EvidenceError
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.plans.plan_store import faults as plan_faults
 from dbdyno.snapshot.reading.periods import baselines
@@ -21,7 +22,6 @@ from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.integrity import damage, pack_checksum
 from dbdyno.snapshot.store.locks import PACKS
 from dbdyno.snapshot.store.pack import delete_unused
-from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.store.records import ViewRecord
 
 PENDING_S = 600

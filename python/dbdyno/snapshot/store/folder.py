@@ -27,16 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.base.files import make_folder, make_inner_folder, sync_files
+from dbdyno.base.files import make_folder, make_inner_folder, os_errors_as, sync_files
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.files import sync_names
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.integrity import CHANGED, damage
-from dbdyno.snapshot.store.parquet import Writer, literal
+from dbdyno.snapshot.store.parquet import Writer
 from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
-
-DEFAULT_STORE = Path("snaps")
 
 Place = tuple[str, int]
 """A Parquet file, and the number that marks the wanted rows in it, or 0 for all rows."""
@@ -295,7 +294,9 @@ class Store:
 
     def _reserve(self) -> tuple[int, Path]:
         """Return a number that no other process has, with its new folder."""
-        try:
+        with os_errors_as(
+            SnapshotError, "a snapshot cannot be stored", self.folder, "name another folder with --store"
+        ):
             with contextlib.suppress(FileExistsError):
                 make_folder(self.folder)
             number = max(self.numbers(), default=0) + 1
@@ -305,12 +306,6 @@ class Store:
                     make_inner_folder(folder)
                     return number, folder
                 number += 1
-        except OSError as error:
-            raise SnapshotError(
-                f"a snapshot cannot be stored: {error.strerror}",
-                where=str(self.folder),
-                next_step="name another folder with --store",
-            ) from error
 
 
 def require_regular_files(paths: Iterable[str]) -> None:

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.base.files import make_inner_folder
+from dbdyno.base.files import make_inner_folder, os_errors_as
 
 TIMEOUT_S = 30.0
+_CHECK = "check the permissions of the store"
 PACKS = "packs"
 """The folder of a store that holds its packs; a process that moves files locks it too."""
 
@@ -52,26 +53,16 @@ def maintenance_lock(store: Path) -> Iterator[None]:
     Raises:
         SnapshotError: Another process packs, prunes or repairs for more than `TIMEOUT_S` seconds.
     """
-    try:
+    with os_errors_as(SnapshotError, "cannot be made", store / PACKS, _CHECK):
         make_inner_folder(store / PACKS, exist_ok=True)
-    except OSError as error:
-        raise SnapshotError(
-            f"cannot be made: {error.strerror}",
-            where=str(store / PACKS),
-            next_step="check the permissions of the store",
-        ) from error
     with _held(store / PACKS, fcntl.LOCK_EX):
         yield
 
 
 @contextlib.contextmanager
 def _held(store: Path, how: int) -> Iterator[None]:
-    try:
+    with os_errors_as(SnapshotError, "cannot be opened", store, _CHECK):
         opened = os.open(store, os.O_RDONLY)
-    except OSError as error:
-        raise SnapshotError(
-            f"cannot be opened: {error.strerror}", where=str(store), next_step="check the permissions of the store"
-        ) from error
     try:
         _wait(opened, how, store)
         yield

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import make_inner_folder
+from dbdyno.base.files import make_inner_folder, os_errors_as
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json, write_durably
 from dbdyno.evidence.manifest import DAMAGED, Section
@@ -127,14 +127,8 @@ def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
     except OSError:
         known = False
     if not known:
-        try:
+        with os_errors_as(EvidenceError, "cannot be made", path.parent, "check the permissions of the store"):
             make_inner_folder(path.parent, exist_ok=True)
-        except OSError as error:
-            raise EvidenceError(
-                f"cannot be made: {error.strerror}",
-                where=str(path.parent),
-                next_step="check the permissions of the store",
-            ) from error
         write_durably(path, text)
     return digest
 

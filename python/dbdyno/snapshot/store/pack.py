@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.base.files import make_inner_folder, restrict_mode, sync_folder
+from dbdyno.base.files import make_inner_folder, os_errors_as, restrict_mode, sync_folder
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.memory import file_connection
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.integrity import SUMS
 from dbdyno.snapshot.store.locks import PACKS
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum
 from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 GROUP = 60
@@ -70,21 +70,16 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
     name = f"{PACKS}/{group[0].number:06d}-{group[-1].number:06d}-{os.urandom(4).hex()}"
     folder = store.folder / name
     try:
-        make_inner_folder(folder.parent, exist_ok=True)
-        make_inner_folder(folder)
-        places = _write(folder, group, merged)
-        write_json(folder / SUMS, {path.name: file_checksum(path) for path in sorted(folder.glob("*.parquet"))})
-        sync_folder(folder.parent)
-        for one in group:
-            _point(store, one, places, merged.get(one.number, ()), name)
-    except BaseException as error:
+        with os_errors_as(SnapshotError, "cannot be packed", folder, "free space or check permissions there"):
+            make_inner_folder(folder.parent, exist_ok=True)
+            make_inner_folder(folder)
+            places = _write(folder, group, merged)
+            write_json(folder / SUMS, {path.name: file_checksum(path) for path in sorted(folder.glob("*.parquet"))})
+            sync_folder(folder.parent)
+            for one in group:
+                _point(store, one, places, merged.get(one.number, ()), name)
+    except BaseException:
         delete_unused(store, [folder], group[0].number)
-        if isinstance(error, OSError):
-            raise SnapshotError(
-                f"cannot be packed: {error.strerror}",
-                where=str(folder),
-                next_step="free space or check permissions there",
-            ) from error
         raise
     if tidy:
         delete_unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)

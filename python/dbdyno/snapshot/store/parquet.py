@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.files import restrict_mode
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.store.records import ViewRecord
@@ -91,10 +92,11 @@ class Writer(Closeable):
 
     def _from_csv(self, view: View, data: bytes, path: Path) -> int:
         aside = path.with_suffix(".csv")
-        columns = ", ".join(f"{_quoted(c.name)}: '{c.type}'" for c in view.columns)
+        columns = ", ".join(f"{quoted(c.name)}: '{c.type}'" for c in view.columns)
         try:
             aside.write_bytes(data)
-            return self._copy(
+            return write_query(
+                self._connection,
                 f"select * from read_csv({literal(str(aside))}, header=false, delim=',',"
                 f" quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, new_line='\\n',"
                 f" auto_detect=false, max_line_size=200000000, parallel=false,"
@@ -106,29 +108,25 @@ class Writer(Closeable):
 
     def _from_rows(self, view: View, rows: list[tuple[Any, ...]], path: Path) -> int:
         values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in view.columns]
-        names = ", ".join(f"unnest(${at}::{c.type}[]) as {_quoted(c.name)}" for at, c in enumerate(view.columns, 1))
+        names = ", ".join(f"unnest(${at}::{c.type}[]) as {quoted(c.name)}" for at, c in enumerate(view.columns, 1))
         self._connection.execute(f"create or replace temp table put as select {names}", values)
-        return self._copy("from put", path)
-
-    def _copy(self, query: str, path: Path) -> int:
-        row = self._connection.execute(
-            f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
-        ).fetchone()
-        restrict_mode(path)
-        return int(row[0]) if row else 0
+        return write_query(self._connection, "from put", path)
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
 
+def write_query(connection: Any, query: str, path: Path) -> int:
+    """Write the rows of a query to a Parquet file, and return their number."""
+    row = connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)").fetchone()
+    restrict_mode(path)
+    return int(row[0]) if row else 0
+
+
 def _digest(view: View) -> str:
     data = view.rows if isinstance(view.rows, bytes) else repr(view.rows).encode()
     return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def file_checksum(path: Path) -> str:
@@ -148,8 +146,3 @@ def checksum_of(file: FileIO, size: int) -> str:
 def checksum_of_bytes(whole: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.blake2b(whole, digest_size=_SUM_BYTES).hexdigest()
-
-
-def literal(text: str) -> str:
-    """Return a text as an SQL string literal."""
-    return "'" + text.replace("'", "''") + "'"

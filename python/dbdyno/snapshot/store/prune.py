@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.plans.plan_store import StoredLog, delete_logs
 from dbdyno.snapshot.plans.plan_store import unused_logs as unused_plans
@@ -27,7 +28,6 @@ from dbdyno.snapshot.store import locks, manifest, retention
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.locks import PACKS
 from dbdyno.snapshot.store.pack import GROUP, delete_unused, is_sampled, pack
-from dbdyno.snapshot.store.parquet import literal
 
 _MILD = ("ok", "clock stepped", "restart")
 """Verdicts with which a difference is still complete."""

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from dbdyno.base.errors import EvidenceError, StatsError
+from dbdyno.base.trend_run import TrendRun
 from dbdyno.evidence.run import Run
 from dbdyno.stats import changes as found
 from dbdyno.study.analysis.contract.declarations import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
-from dbdyno.study.analysis.trend_rows import RunRow, bases_of, counts, rows_of
+from dbdyno.study.analysis.trend_rows import bases_of, counts, rows_of
 from dbdyno.study.analysis.trend_verdict import ArmRow, Change, Drift, verdict_of
 
 
@@ -32,7 +33,7 @@ class Trend(TypedDict):
     follows: str
     higher_is_better: bool
     level: float
-    runs: list[RunRow]
+    runs: list[TrendRun]
     arms: list[ArmRow]
     verdict: VerdictRow
     warnings: list[Caution]
@@ -87,7 +88,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
     }
 
 
-def _arm(name: str, base: str | None, rows: list[RunRow], level: float, warnings: list[Caution]) -> ArmRow:
+def _arm(name: str, base: str | None, rows: list[TrendRun], level: float, warnings: list[Caution]) -> ArmRow:
     """Return what is found for an arm; if nothing can be tested, the reason is added to the warnings."""
     counting = [at for at, row in enumerate(rows) if counts(row, name, base)]
     values = [rows[at]["values"][name] or 0.0 for at in counting]
@@ -131,7 +132,7 @@ def _drift(drift: found.Drift | None, places: list[int]) -> Drift | None:
     return {"ratio": drift.ratio, "low": drift.low, "high": drift.high, "p": drift.p, "step": step}
 
 
-def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool) -> list[Caution]:
+def _base_moves(bases: list[str], rows: list[TrendRun], level: float, higher: bool) -> list[Caution]:
     """Return a warning for each base whose own level changed, which the ratios do not show."""
     from dbdyno.stats.wording import change_of
 
@@ -153,7 +154,7 @@ def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool
     return warnings
 
 
-def _failure_warnings(rows: list[RunRow], names: list[str]) -> list[Caution]:
+def _failure_warnings(rows: list[TrendRun], names: list[str]) -> list[Caution]:
     """Return a warning for each arm that failed in a run."""
     from dbdyno.stats.wording import percent
 
@@ -167,7 +168,7 @@ def _failure_warnings(rows: list[RunRow], names: list[str]) -> list[Caution]:
     return warnings
 
 
-def _machines(rows: list[RunRow]) -> list[Caution]:
+def _machines(rows: list[TrendRun]) -> list[Caution]:
     """Return warnings about runs on other machines, and about missing canaries."""
     warnings: list[Caution] = []
     if not any(row["canaries"] for row in rows):

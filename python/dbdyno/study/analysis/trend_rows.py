@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.trend_run import TrendRun
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates_losses import SHARE_MOST
 
@@ -25,28 +26,6 @@ CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 """Largest log ratio of the median of a run's canary to that of all runs: 15 % for CPU, a factor of 2.7 for fsync."""
 
 
-class RunRow(TypedDict, total=False):
-    """A run of the trend; all dictionaries are by arm, except `canaries` and `off`.
-
-    `values`, `lows` and `highs` are the value that is followed with its interval, `levels` the arm's own level,
-    `failed` the share that failed if it is too large. `off` is the ratio of its canaries to the usual ones, `unread`
-    the reason why nothing could be read.
-    """
-
-    run: str
-    started_at: str
-    values: dict[str, float | None]
-    lows: dict[str, float | None]
-    highs: dict[str, float | None]
-    levels: dict[str, float | None]
-    failed: dict[str, float]
-    blocks: int
-    canaries: dict[str, float]
-    off: dict[str, float]
-    comparable: bool
-    unread: str
-
-
 def bases_of(run: Run) -> dict[str, str]:
     """Return the base of each arm of a run that is compared with another arm."""
     names = [str(arm["name"]) for arm in run.manifest.arms]
@@ -55,24 +34,24 @@ def bases_of(run: Run) -> dict[str, str]:
     return {name: base for name, base in bases.items() if base != name}
 
 
-def rows_of(runs: Sequence[Run], headline: str, bases: dict[str, str]) -> list[RunRow]:
+def rows_of(runs: Sequence[Run], headline: str, bases: dict[str, str]) -> list[TrendRun]:
     """Return a row for each run; an arm in `bases` has its ratio to its base as value, any other its level."""
     rows = [_row(run, headline, bases) for run in runs]
     _compare_machines(rows)
     return rows
 
 
-def counts(row: RunRow, arm: str, base: str | None) -> bool:
+def counts(row: TrendRun, arm: str, base: str | None) -> bool:
     """Return True if an arm's value in a run is used to find changes."""
     failed = row["failed"]
     return row["comparable"] and arm not in failed and base not in failed and bool(row["values"].get(arm))
 
 
-def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
+def _row(run: Run, headline: str, bases: dict[str, str]) -> TrendRun:
     from dbdyno.stats.means import mean_interval
     from dbdyno.study.analysis.measured.sums import measures_of
 
-    row: RunRow = {
+    row: TrendRun = {
         "run": run.id,
         "started_at": str(run.manifest.started_at),
         "values": {},
@@ -113,7 +92,7 @@ def _size(log: float) -> float | None:
     return math.exp(log) if math.isfinite(log) else None
 
 
-def _compare_machines(rows: list[RunRow]) -> None:
+def _compare_machines(rows: list[TrendRun]) -> None:
     """Mark the runs with usual values of the canaries as comparable."""
     usual = {
         name: statistics.median(known)

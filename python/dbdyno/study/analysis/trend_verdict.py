@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TypedDict
 
 from dbdyno.base.decisions import NO_VERDICT
+from dbdyno.base.trend_run import TrendRun
 from dbdyno.stats.metrics import Metric
 from dbdyno.stats.wording import change_of, direction, percent
 from dbdyno.study.analysis.contract.rows import VerdictRow
-from dbdyno.study.analysis.trend_rows import RunRow
 
 
 class Change(TypedDict):
@@ -53,7 +53,7 @@ class ArmRow(TypedDict):
     found_from: float | None
 
 
-def verdict_of(arms: list[ArmRow], rows: list[RunRow], about: Metric, level: float) -> VerdictRow:
+def verdict_of(arms: list[ArmRow], rows: list[TrendRun], about: Metric, level: float) -> VerdictRow:
     """Return the verdict: a failure of the last run first, then the latest change, then drifts."""
     changes = sorted(
         ((one["run"], arm, one) for arm in arms for one in arm["changes"]), key=lambda row: row[0], reverse=True
@@ -77,12 +77,12 @@ def verdict_of(arms: list[ArmRow], rows: list[RunRow], about: Metric, level: flo
     return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
 
 
-def day(row: RunRow) -> str:
+def day(row: TrendRun) -> str:
     """Return the start of a run, to the minute."""
     return row["started_at"][:16].replace("T", " ")
 
 
-def _of_change(arm: ArmRow, change: Change, rows: list[RunRow], about: Metric, level: float) -> list[str]:
+def _of_change(arm: ArmRow, change: Change, rows: list[TrendRun], about: Metric, level: float) -> list[str]:
     by = change_of(change["ratio"], change["low"], change["high"], higher_is_better=about.higher_is_better)
     return [
         f"{arm['name']} is {by} in {about.label}{_base_text(arm)} since {day(rows[change['run']])} "
@@ -91,7 +91,7 @@ def _of_change(arm: ArmRow, change: Change, rows: list[RunRow], about: Metric, l
     ]
 
 
-def _of_drift(arm: ArmRow, drift: Drift, rows: list[RunRow], about: Metric, level: float) -> list[str]:
+def _of_drift(arm: ArmRow, drift: Drift, rows: list[TrendRun], about: Metric, level: float) -> list[str]:
     step = drift["step"]
     if step is not None:
         by = change_of(step["ratio"], step["low"], step["high"], higher_is_better=about.higher_is_better)
@@ -112,7 +112,7 @@ def _base_text(arm: ArmRow) -> str:
     return f" against {arm['base']}" if arm["base"] else ""
 
 
-def _first_runs(change: Change, rows: list[RunRow]) -> str:
+def _first_runs(change: Change, rows: list[TrendRun]) -> str:
     """Return the runs that may be the first of a change, in words."""
     first, last = change["first"], change["last"]
     if first == last:
@@ -120,7 +120,7 @@ def _first_runs(change: Change, rows: list[RunRow]) -> str:
     return f"one of the runs from {day(rows[first])} to {day(rows[last])}"
 
 
-def _nothing_found(arms: list[ArmRow], rows: list[RunRow]) -> VerdictRow:
+def _nothing_found(arms: list[ArmRow], rows: list[TrendRun]) -> VerdictRow:
     counted = sum(row["comparable"] for row in rows)
     least = [arm["found_from"] for arm in arms if arm["found_from"]]
     if not least:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.captures import FORMAT as WIRE
-from dbdyno.evidence.memory import memory_connection
+from dbdyno.evidence.memory import memory_connection, row_dicts
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
 from dbdyno.trace.record.recording import FORMAT as RECORDED
@@ -99,9 +99,7 @@ def join_page(client: Path, server: Path) -> JsonObject:
         connection.execute(_PARTS)
 
         def rows(question: str) -> list[TableRow]:
-            cursor = connection.execute(question)
-            names = [column[0] for column in cursor.description or []]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return row_dicts(connection.execute(question))
 
         [facts] = rows(_FACTS)
         if not facts["sessions"]:

@@ -12,24 +12,21 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.version import VERSION
-from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.encryption import encrypt_parts, read_key
-from dbdyno.evidence.run import SCHEMA, Run
-from dbdyno.evidence.trace_tables import KIND
+from dbdyno.evidence.run import Run
 from dbdyno.trace.job import unwind_on_signals
+from dbdyno.trace.running import Running
+from dbdyno.trace.source import manifest_head, server_file
 from dbdyno.trace.staging import staged_folder
 from dbdyno.trace.units import length_ns
 
-TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _PORT = 5432
 _PORT_MOST = 65_535
 _SPIN_MOST_NS = 10_000_000
@@ -51,28 +48,13 @@ class ProxyOptions:
     key_file: Path | None = None
 
 
-@dataclass
-class RunningProxy:
-    """A running proxy; `report` is the core's report about it, while it runs and at the end."""
-
-    proxy: Any
-    report: JsonObject = field(default_factory=dict)
+class RunningProxy(Running):
+    """A running proxy."""
 
     @property
     def address(self) -> str:
         """Return the address that clients connect to."""
-        return str(self.proxy.address())
-
-    def read_report(self) -> JsonObject:
-        """Return the current report."""
-        found = json.loads(self.proxy.progress())
-        if found:
-            self.report = found
-        return self.report
-
-    def is_over(self) -> bool:
-        """Return True if it ended without being stopped: its time is over, or it failed."""
-        return bool(self.proxy.is_over())
+        return str(self.core.address())
 
 
 def server_of(text: str) -> tuple[str, int]:
@@ -129,10 +111,8 @@ def run_proxy(options: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
         asked["host"], asked["port"] = options.server
         with encrypt_parts(aside, key):
             made = RunningProxy(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
-            try:
+            with made.until_end():
                 yield made
-            finally:
-                made.report = json.loads(made.proxy.finish())
         if not made.report.get("sessions_all"):
             raise TraceError(
                 "no client connected, so nothing was recorded"
@@ -145,23 +125,10 @@ def run_proxy(options: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
 def manifest_of(report: JsonObject, options: ProxyOptions, started: str) -> JsonObject:
     """Return the manifest of the proxy's evidence for the core's report."""
     version = str(report.get("version", "")).partition(" ")[0]
+    title = f"the clients' side of PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s"
     return {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "format": FORMAT,
-        "status": "complete",
-        "title": f"the clients' side of PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s".replace("  ", " "),
-        "started_at": started,
-        "tool_version": VERSION,
-        "files": [
-            {
-                "file": 0,
-                "path": str(report.get("server", "")),
-                "bytes": 0,
-                "lines": 0,
-                "facts": {"version": f"PostgreSQL {version}"},
-            }
-        ],
+        **manifest_head(title.replace("  ", " "), started),
+        "files": [server_file(str(report.get("server", "")), version)],
         "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "proxy": report},
         "unread": {"not the protocol": report["lost_track"]} if report.get("lost_track") else {},
         "warnings": warnings_of(report, options),

@@ -13,19 +13,18 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.version import VERSION
-from dbdyno.evidence.run import SCHEMA, Run
-from dbdyno.evidence.trace_tables import KIND
+from dbdyno.evidence.run import Run
 from dbdyno.trace.job import unwind_on_signals
 from dbdyno.trace.record.process import ServerProcess
+from dbdyno.trace.running import Running
+from dbdyno.trace.source import manifest_head, server_file
 from dbdyno.trace.staging import staged_folder
 
 FORMAT = "postgresql waits"
@@ -58,28 +57,13 @@ class RecordingOptions:
     copies: bool = False
 
 
-@dataclass
-class Recording:
-    """A recording; `report` is the core's report about it, during the recording and at the end."""
-
-    recorder: Any
-    report: JsonObject = field(default_factory=dict)
-
-    def read_report(self) -> JsonObject:
-        """Return the current report."""
-        found = json.loads(self.recorder.progress())
-        if found:
-            self.report = found
-        return self.report
-
-    def is_over(self) -> bool:
-        """Return True if it ended without being stopped: its time is over, it exceeded the cost limit, or it failed."""
-        return bool(self.recorder.is_over())
+class Recording(Running):
+    """A recording."""
 
     @property
     def fallback_reason(self) -> str | None:
         """Return the reason why the first technique of the requested order is not used, or None."""
-        mode, why = self.recorder.mode()
+        mode, why = self.core.mode()
         return f"recording by {_MEANS[mode]}: {why}" if why else None
 
     @property
@@ -119,10 +103,8 @@ def recording(
             "copies": options.copies,
         }
         made = Recording(_core.Recorder(json.dumps(request)))
-        try:
+        with made.until_end():
             yield made
-        finally:
-            made.report = json.loads(made.recorder.finish())
         if not made.report.get("sessions_all"):
             raise TraceError(
                 "there was no session to record",
@@ -152,25 +134,10 @@ def _complete_texts(folder: Path, report: JsonObject, texts: Texts | None) -> No
 
 def manifest_of(report: JsonObject, options: RecordingOptions, started: str) -> JsonObject:
     """Return the manifest of a recording for the core's report."""
-    version = str(report.get("version", ""))
-    title = f"PostgreSQL {version.partition(' ')[0]}, {report['elapsed_ns'] / 1e9:.0f} s"
+    version = str(report.get("version", "")).partition(" ")[0]
     return {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "format": FORMAT,
-        "status": "complete",
-        "title": title,
-        "started_at": started,
-        "tool_version": VERSION,
-        "files": [
-            {
-                "file": 0,
-                "path": str(report.get("program", "")),
-                "bytes": 0,
-                "lines": 0,
-                "facts": {"version": f"PostgreSQL {version.partition(' ')[0]}"},
-            }
-        ],
+        **manifest_head(f"PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s", started),
+        "files": [server_file(str(report.get("program", "")), version)],
         "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "recorder": report},
         "unread": {} if report.get("mode") == "read" else _unread(report),
         "warnings": warnings_of(report),

@@ -8,11 +8,10 @@ from starlette.requests import Request
 
 from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sections import Row as Event
 from dbdyno.page import Cell, Column, Head, Page, Row, Section, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table
-from dbdyno.snapshot.model import Row as Event
-from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.ui.places import Server
 from dbdyno.ui.result_cache import ResultCache
@@ -71,13 +70,9 @@ def _list_section(
 
 def _events(server: Server, stretch: Stretch) -> list[Event]:
     """Return the events in an interval, without checkpoints and vacuums."""
-    server.prepare(stretch.chain)
-
-    def make() -> list[Event]:
-        with Interval(server.store, *stretch.ends) as interval:
-            return [one for one in long_events(interval) if one["kind"] in NOTABLE]
-
-    return _KNOWN.get(f"{server.store.folder} {server.target} {stretch.numbers}", len(stretch.chain), make)
+    return server.model(
+        _KNOWN, stretch, lambda interval: [one for one in long_events(interval) if one["kind"] in NOTABLE]
+    )
 
 
 def _event(server: Server, event: Event) -> Row:

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.pages import page_of
-from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.ui.places import Server
 from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
@@ -40,11 +39,4 @@ def view(request: Request) -> View:
 
 def report_of(server: Server, stretch: Stretch) -> JsonObject:
     """Return the model of `snap report` for an interval."""
-    first, last = stretch.ends
-    server.prepare(stretch.chain)
-
-    def make() -> JsonObject:
-        with Interval(server.store, first, last) as interval:
-            return judged_report(interval, TOP)
-
-    return _MODELS.get(f"{server.store.folder} {server.target} {stretch.numbers}", len(stretch.chain), make)
+    return server.model(_MODELS, stretch, lambda interval: judged_report(interval, TOP))

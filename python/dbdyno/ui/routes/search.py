@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from starlette.requests import Request
 
+from dbdyno.base.sections import Row as Found
 from dbdyno.evidence.query import is_trace
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.run_search import search_run
 from dbdyno.page import Cell, Head, Page, Row, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table, with_noun
-from dbdyno.snapshot.model import Row as Found
 from dbdyno.snapshot.reading.search import search
 from dbdyno.ui.places import Places, Server
 from dbdyno.ui.routes.common import HOME, RUN_COLUMNS, parameter, places_of, run_row, server_address, server_name

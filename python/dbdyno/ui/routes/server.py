@@ -17,7 +17,6 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Cell, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.history import DIMENSIONS, TABLE
 from dbdyno.snapshot.sessions.objects import INDEX
 from dbdyno.snapshot.sessions.report import HEADINGS, sessions
@@ -111,15 +110,8 @@ def filters_of(request: Request) -> Filters:
 
 def sessions_of(server: Server, stretch: Stretch, by: str, filters: Filters) -> JsonObject:
     """Return the model of `snap sessions` for an interval."""
-    first, last = stretch.ends
-    server.prepare(stretch.chain)
-
-    def make() -> JsonObject:
-        with Interval(server.store, first, last) as interval:
-            return sessions(interval, by, dict(filters), TOP)
-
-    name = f"{server.store.folder} {server.target} {stretch.numbers} {by} {filters}"
-    return _MODELS.get(name, len(stretch.chain), make)
+    asked = f" {by} {filters}"
+    return server.model(_MODELS, stretch, lambda interval: sessions(interval, by, dict(filters), TOP), asked)
 
 
 def chart_data(model: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dbdyno.base.sections import Row
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
 from dbdyno.snapshot.causes.statements import slower_at_same_work, statement_label
 from dbdyno.snapshot.engines.mariadb.load import INDEXES, TABLES
-from dbdyno.snapshot.model import Row, instant_text
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.wording import rate_change, three_digits
 
 _VERSIONS = 10_000

@@ -6,13 +6,14 @@ import re
 from collections.abc import Hashable
 from functools import cached_property
 
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
 from dbdyno.snapshot.engines.mariadb.epochs import JITTER_US
 from dbdyno.snapshot.engines.mariadb.load import TABLES
 from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 _SUMS = (
     ("calls", "COUNT_STAR", 1.0),
@@ -51,9 +52,7 @@ class MariadbChange(Change):
             f"select DIGEST as digest, {sums} from {self.view} where verdict = 'ok' and COUNT_STAR > 0 group by 1",
             self.view,
         )
-        if interval.after.file("statement_texts") is not None:
-            for row in interval.query(f"select DIGEST as digest, query from {interval.ends('statement_texts')[1]}"):
-                texts[str(row["digest"])] = row["query"] or ""
+        texts.update(statement_texts(interval).items())
         texts[OTHER_DIGEST] = "all statements that the table of digests had no room for"
         return {str(row.pop("digest")): rates(row, interval.seconds) for row in rows}
 

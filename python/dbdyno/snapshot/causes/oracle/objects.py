@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.oracle.reading import SEGMENTS, OracleChange
 from dbdyno.snapshot.causes.statements import statement_label
 from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import three_digits, time_change
 
 _MAIN = 0.5

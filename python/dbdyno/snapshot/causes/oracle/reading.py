@@ -15,6 +15,7 @@ from dbdyno.snapshot.causes.change import Change, Key, Pair, Rates, rates
 from dbdyno.snapshot.engines.oracle.scripts import script
 from dbdyno.snapshot.engines.oracle.scripts import script_names as scripts
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.store.folder import Snapshot
 
 SEGMENTS = "segment_statistics"
@@ -86,9 +87,7 @@ class OracleChange(Change):
         rows = interval.query(
             f"select sql_id, {sums} from {self.view} where {_GOOD} and elapsed_time > 0 group by 1", self.view
         )
-        if interval.after.file("statement_texts") is not None:
-            for row in interval.query(f"select sql_id, query from {interval.ends('statement_texts')[1]}"):
-                texts[str(row["sql_id"])] = row["query"] or ""
+        texts.update(statement_texts(interval).items())
         return {str(row.pop("sql_id")): rates(row, interval.seconds) for row in rows}
 
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.wording import three_digits
 
 
 def dropped_statistics(change: Change) -> Iterator[Cause]:
     """Yield a cause for each dropped statistics object if statements of its table take longer or do more work."""
-    view = "pg_statistic_ext"
-    if not change.is_in_both(view):
-        return
-    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
-    rows = change.before.query(
-        f"select a.datid, a.stxname as name, a.stxrelid as relid from {before} a anti join {after} b"
-        " on a.datid = b.datid and a.oid = b.oid order by 2"
+    rows = change.rows_of_ends(
+        "pg_statistic_ext",
+        "select a.datid, a.stxname as name, a.stxrelid as relid from {before} a anti join {after} b"
+        " on a.datid = b.datid and a.oid = b.oid order by 2",
     )
     for row in rows:
         table = change.tables.get((row["datid"], row["relid"]))
@@ -34,13 +31,10 @@ def dropped_statistics(change: Change) -> Iterator[Cause]:
 
 def smaller_sequence_caches(change: Change) -> Iterator[Cause]:
     """Yield a cause for each sequence that caches fewer values per session, if statements using it do more work."""
-    view = "pg_sequence"
-    if not change.is_in_both(view):
-        return
-    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
-    rows = change.before.query(
-        f"select b.datid, b.name, b.owner, a.seqcache as old, b.seqcache as new from {before} a join {after} b"
-        " using (datid, seqrelid) where b.seqcache < a.seqcache order by 2"
+    rows = change.rows_of_ends(
+        "pg_sequence",
+        "select b.datid, b.name, b.owner, a.seqcache as old, b.seqcache as new from {before} a join {after} b"
+        " using (datid, seqrelid) where b.seqcache < a.seqcache order by 2",
     )
     for row in rows:
         slow = _asking(change, row)

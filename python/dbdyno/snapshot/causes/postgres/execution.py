@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
+from dbdyno.snapshot.causes.postgres.sampled_activity import average_sessions, sampled_activity
 from dbdyno.snapshot.causes.statements import does_no_more_work, statement_label
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import duration_text, setting_change, three_digits, time_change
@@ -67,7 +67,7 @@ def lost_workers(change: Change) -> Iterator[Cause]:
         workers = f"{before[first]:.2g} → {after.get(first, 0.0):.2g}"
         evidence = f"workers beside {statement_label(change.statements[first])} {workers}"
         limit = change.setting("max_parallel_workers")[1]
-        at_work = _workers(change.after)
+        at_work = average_sessions(change.after, "kind = 'parallel worker'")
         said = [evidence, *describe_changed_settings(change, _PARALLEL)]
         said += (
             [f"{three_digits(at_work)} of at most {limit} workers are at work for others"]
@@ -95,15 +95,6 @@ def _beside(change: Change, interval: Interval) -> dict[Key, float]:
         if rates.get("planned", 0.0) > 0:  # counted by the server, from 18 on
             found[number] = rates.get("launched", 0.0) / rates["calls"]
     return found
-
-
-def _workers(interval: Interval) -> float:
-    """Return the average number of active parallel workers of all sessions."""
-    source, looks = sampled_activity(interval)
-    if not looks:
-        return 0.0
-    rows = interval.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where kind = 'parallel worker'")
-    return float(rows[0]["n"]) / looks
 
 
 def slow_temporary_files(change: Change) -> Iterator[Cause]:

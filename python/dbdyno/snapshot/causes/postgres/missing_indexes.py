@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import cast
 
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.causes.change import Change, Key, Pair
 from dbdyno.snapshot.engines.postgres.lookup_columns import has_aggregate, is_selective, lookup_columns
-from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import three_digits
 
 LEAST_ROWS = 1000.0

@@ -7,12 +7,13 @@ from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import HEAVIER_FACTOR, Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.postgres.access import indirect_statements
 from dbdyno.snapshot.causes.postgres.plans import analyzed
 from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, access_path
 from dbdyno.snapshot.causes.statements import does_no_more_work, statement_label
-from dbdyno.snapshot.model import Row, instant_text
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.wording import duration_text, rate_change, setting_change, three_digits
@@ -145,14 +146,11 @@ def new_indexes(change: Change) -> Iterator[Cause]:
 
     Each new index has to be written to as well.
     """
-    view = "pg_stat_user_indexes"
-    if not change.is_in_both(view):
-        return
-    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
-    rows = change.before.query(
-        f"select a.indexrelname as name, a.datid, a.relid from {after} a"
-        f" anti join {before} b on a.datid = b.datid and (a.indexrelid = b.indexrelid"
-        f" or (a.relid = b.relid and a.indexrelname = b.indexrelname)) order by 1"
+    rows = change.rows_of_ends(
+        "pg_stat_user_indexes",
+        "select a.indexrelname as name, a.datid, a.relid from {after} a"
+        " anti join {before} b on a.datid = b.datid and (a.indexrelid = b.indexrelid"
+        " or (a.relid = b.relid and a.indexrelname = b.indexrelname)) order by 1",
     )
     for key in dict.fromkeys((row["datid"], row["relid"]) for row in rows):
         table = change.tables.get(key) if key in change.states[0] else None

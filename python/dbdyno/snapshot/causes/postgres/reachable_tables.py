@@ -13,8 +13,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import cast
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Change, Key, Pair
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.statement_names import Names, names_of
 
 WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)

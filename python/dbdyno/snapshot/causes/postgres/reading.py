@@ -12,6 +12,7 @@ from dbdyno.snapshot.engines.postgres.host import describe_processors, processor
 from dbdyno.snapshot.engines.postgres.section_helpers import JIT_TIMES, column_or_null
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered_identifiers
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 HALF = 0.5
 CROWDED_SHARE = 0.75
@@ -65,9 +66,7 @@ class PostgresChange(Change):
             f" from {view} where verdict in ('ok', 'evicted') and calls > 0 {top} group by 1",
             view,
         )
-        if interval.after.file("statement_texts") is not None:
-            for row in interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}"):
-                texts[int(row["queryid"])] = row["query"] or ""
+        texts |= {int(key): text for key, text in statement_texts(interval).items()}
         return {int(row.pop("queryid")): rates(row, interval.seconds) for row in rows}
 
     def merge_renumbered(self, sides: Sequence[dict[Key, Rates]]) -> None:

@@ -24,6 +24,14 @@ def sampled_activity(interval: Interval) -> tuple[str, int]:
     return interval.compute_once("sampled sessions", lambda: _added_up(interval)), interval.looks
 
 
+def average_sessions(interval: Interval, where: str) -> float:
+    """Return the average number of sessions that an SQL condition selects; 0 if no session was sampled."""
+    source, looks = sampled_activity(interval)
+    if not looks:
+        return 0.0
+    return float(interval.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where {where}")[0]["n"]) / looks
+
+
 def _added_up(interval: Interval) -> str:
     name = f"sampled_sessions_{next(_TABLES)}"
     hours, others = looked_hours(interval)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Cause, Change, Key
-from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.wording import setting_change
 
 STORED_SETTINGS_VIEW, FUNCTIONS = "pg_db_role_setting", "pg_proc"
@@ -49,14 +49,12 @@ def function_settings(change: Change) -> Iterator[Cause]:
 
 def _changed(change: Change, view: str, key: str, shown: tuple[str, ...], value: str = "setting") -> list[Row]:
     """Return the rows of a view whose value changed; a created or dropped function is not a change of its settings."""
-    if not change.is_in_both(view):
-        return []
-    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
     columns = ", ".join(f"coalesce(b.{name}, a.{name}) as {name}" for name in shown)
     join = "join" if view == FUNCTIONS else "full join"
-    return change.before.query(
-        f"select {key}, {columns}, a.{value} as old, b.{value} as new from {before} a {join} {after} b using ({key})"
-        f" where a.{value} is distinct from b.{value} order by {key}"
+    return change.rows_of_ends(
+        view,
+        f"select {key}, {columns}, a.{value} as old, b.{value} as new from {{before}} a {join} {{after}} b"
+        f" using ({key}) where a.{value} is distinct from b.{value} order by {key}",
     )
 
 

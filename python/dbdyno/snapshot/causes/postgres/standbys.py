@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.base.sections import Row
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
-from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.causes.postgres.sampled_activity import average_sessions
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import duration_text
 
@@ -19,7 +19,7 @@ _VIEW = "pg_stat_replication"
 
 def waits_for_standbys(change: Change) -> Iterator[Cause]:
     """Yield a cause if commits wait for a standby (SyncRep), as sampled, with the standby that lags most."""
-    old, new = (_waiting(one) for one in (change.before, change.after))
+    old, new = (average_sessions(one, "event = 'SyncRep'") for one in (change.before, change.after))
     if new < LEAST_WAITING or new < LEAST_FACTOR * old:
         return
     said = [f"sessions waiting for it {old:.2g} → {new:.2g} on average", _how_far(change)]
@@ -38,14 +38,6 @@ def late_standbys(change: Change) -> Iterator[Cause]:
                 f"replay lag {duration_text(1000 * old)} → {duration_text(1000 * new)}{_receives(row)}",
                 weight=0.5,
             )
-
-
-def _waiting(interval: Interval) -> float:
-    source, looks = sampled_activity(interval)
-    if not looks:
-        return 0.0
-    rows = interval.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where event = 'SyncRep'")
-    return float(rows[0]["n"]) / looks
 
 
 def _how_far(change: Change) -> str:

@@ -15,7 +15,6 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.mariadb import facts, texts
@@ -33,6 +32,7 @@ from dbdyno.snapshot.engines.mariadb.views import (
     available_columns,
     is_state,
 )
+from dbdyno.snapshot.engines.protocol import Collector
 from dbdyno.snapshot.engines.view import Column, Options, View, unread_view
 from dbdyno.snapshot.reading.clock import clock_stamp
 
@@ -46,28 +46,17 @@ LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
 """InnoDB's table number; a different number may mean a recreated table with the same name."""
 
 
-class MariadbCollector(Closeable):
+class MariadbCollector(Collector):
     """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
-        self.options = options
-        self.wanted_texts: list[str] = []
+        super().__init__(options)
         self._address = address(dsn)
+        self.name = options.name or self._address.name
         self._connection: Any = connect(self._address, options)
         self._columns: dict[str, list[tuple[str, str]]] = {}
-        self._facts: JsonObject = {}
         self._spent = 0
         self._sampler: Sampler | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the name that the user gave, otherwise host and port."""
-        return self.options.name or self._address.name
-
-    @property
-    def at_ns(self) -> int:
-        """Return when the last snapshot's status was read, in ns since 1970 by the server's clock."""
-        return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> JsonObject:
         """Return what the last snapshot knows about the server: identity, start time, version, enabled instruments."""

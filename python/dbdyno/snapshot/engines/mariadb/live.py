@@ -7,10 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
-from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.engines.live import Progress, Reading, Session
+from dbdyno.snapshot.engines.live import Live, Progress, Reading, Session
 from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, error_text
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
@@ -77,13 +75,10 @@ _QUOTED = re.compile(r"'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\(
 """Pattern of texts in either kind of quotes; one without a closing quote extends to the end."""
 
 
-class MariadbLive(Closeable):
-    """MariaDB's side of the live screen with one connection for the readings; a context manager.
+class MariadbLive(Live):
+    """MariaDB's side of the live screen."""
 
-    Raises:
-        SnapshotError: The server does not answer.
-    """
-
+    engine = "mariadb"
     lines = (
         ("statements", "statements", "per_s"),
         ("commits", "commits", "per_s"),
@@ -120,11 +115,7 @@ class MariadbLive(Closeable):
             at_ns = time.monotonic_ns()
             statements = self._times()
         except (driver().Error, OSError) as error:
-            raise SnapshotError(
-                f"the server closed the connection: {error_text(error)}",
-                where=self._address.safe,
-                next_step="start the command again when the server is up",
-            ) from error
+            raise self._gone(error_text(error), self._address.safe) from error
         found: dict[str, float | None] = {}
         states: dict[str, float | None] = {}
         for name, value, own in rows:
@@ -214,18 +205,10 @@ class MariadbLive(Closeable):
             raise SnapshotError(f"the statement was not cancelled: {error_text(error)}") from error
         return True
 
-    def wait_class(self, kind: str | None, event: str | None) -> str:
-        """Return the class of a wait."""
-        return wait_class("mariadb", kind, event)
-
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             return list(cursor.fetchall())
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
 
 def without_values(text: str) -> str:
@@ -233,10 +216,4 @@ def without_values(text: str) -> str:
     return _QUOTED.sub("'?'", text)
 
 
-def open_live(dsn: str, options: Options) -> MariadbLive:
-    """Connect, and return MariaDB's side of the live screen.
-
-    Raises:
-        SnapshotError: The server does not answer.
-    """
-    return MariadbLive(dsn, options)
+open_live = MariadbLive

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import load_profile, needs, sum_of
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -134,35 +135,14 @@ def _boundaries(interval: Interval) -> list[str]:
 def profile(interval: Interval, top: int) -> Part:
     """Return the section LOAD PROFILE, per second and per statement."""
     found = status(interval)
-    asked = found.get("questions")
-    rows = []
-    for label, names, unit, factor in _LINES:
-        values = [found.get(name) for name in names]
-        known = None if None in values else sum(v or 0 for v in values) * factor
-        rows.append(
-            {
-                "what": label,
-                "per_second": None if known is None else known / interval.seconds,
-                "per_statement": None if known is None or not asked else known / asked,
-                "total": known,
-                "unit": unit,
-            }
-        )
-    shown = columns("what:text per_second:number:per_second per_statement:number:per_statement total:number unit:text:")
-    return section(
-        "profile",
-        "Load profile",
-        [table("", shown, rows)],
-        about="the whole server, without the statements of the snapshots themselves",
-    )
+    values = [(label, sum_of(found, *names), unit, factor) for label, names, unit, factor in _LINES]
+    about = "the whole server, without the statements of the snapshots themselves"
+    return load_profile(interval, values, found.get("questions"), of="statement", about=about)
 
 
+@needs(TABLES, name="tables", title="Most accessed tables by pct of tuples")
 def tables(interval: Interval, top: int) -> Part:
     """Return the section MOST ACCESSED TABLES, by their share of all rows."""
-    title = "Most accessed tables by pct of tuples"
-    missing = interval.missing_reason(TABLES)
-    if missing:
-        return section("tables", title, not_measured=[missing_measurement("tables", *missing)])
     rows = interval.query(
         f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as "table",
           (COUNT_FETCH + COUNT_INSERT + COUNT_UPDATE + COUNT_DELETE) /
@@ -178,18 +158,16 @@ def tables(interval: Interval, top: int) -> Part:
     shown = columns("table:text tuples_pct:ratio fetched inserted updated deleted fetch_time:ns change_time:ns")
     return section(
         "tables",
-        title,
+        "Most accessed tables by pct of tuples",
         [table("", shown, rows, top=top)],
         about="rows that went over the handler; the times include waiting for locks and disk",
         not_measured=[missing_measurement("hits and reads by table", "MariaDB counts pages for the server only")],
     )
 
 
+@needs(INDEXES, name="indexes", title="Indexes")
 def indexes(interval: Interval, top: int) -> Part:
     """Return the section on indexes by reads, and on those that nobody read."""
-    missing = interval.missing_reason(INDEXES)
-    if missing:
-        return section("indexes", "Indexes", not_measured=[missing_measurement("indexes", *missing)])
     name = """INDEX_NAME as "index", OBJECT_SCHEMA || '.' || OBJECT_NAME as "table\""""
     used = interval.query(
         f"""select {name}, COUNT_READ as rows_read, SUM_TIMER_READ as read_time,
@@ -215,11 +193,9 @@ def indexes(interval: Interval, top: int) -> Part:
     )
 
 
+@needs(FILES, name="io", title="I/O", what="file access")
 def files(interval: Interval, top: int) -> Part:
     """Return the section on file access by the purpose of the file."""
-    missing = interval.missing_reason(FILES)
-    if missing:
-        return section("io", "I/O", not_measured=[missing_measurement("file access", *missing)])
     rows = interval.query(
         f"""select replace(EVENT_NAME, 'wait/io/file/', '') as what, COUNT_READ as reads,
           SUM_NUMBER_OF_BYTES_READ as read_bytes, SUM_TIMER_READ as read_time,

@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, columns, missing_measurement, section, table
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.mariadb import load
 from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.model import (
-    MissingMeasurement,
-    Part,
-    Row,
-    Table,
-    build_sections,
-    columns,
-    missing_measurement,
-    section,
-    sql_columns,
-    statement_beginning,
-    table,
-)
+from dbdyno.snapshot.engines.shared_sections import changed_settings, needs, sum_of, tables_by_order
+from dbdyno.snapshot.model import build_sections, statement_beginning
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.sessions import blocking
 from dbdyno.snapshot.sessions import report as session_report
 
@@ -45,8 +36,8 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     found = load.status(interval)
 
     def rate(*names: str) -> float | None:
-        values = [found.get(name) for name in names]
-        return None if None in values else sum(v or 0 for v in values) / interval.seconds
+        value = sum_of(found, *names)
+        return None if value is None else value / interval.seconds
 
     return [
         (Metric("qps", "statements", "per_s", True), rate("questions")),
@@ -143,12 +134,10 @@ _SQL = (
 )
 
 
+@needs(STATEMENTS.name, name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
     """Return the section TOP SQL, by several costs."""
-    view, title = STATEMENTS.name, "Top SQL"
-    missing = interval.missing_reason(view)
-    if missing:
-        return section("sql", title, not_measured=[missing_measurement("statements", *missing)])
+    view = STATEMENTS.name
     rows = interval.query(
         f"""select DIGEST as statement, sum(COUNT_STAR) as calls, sum(SUM_TIMER_WAIT) as time,
           sum(SUM_TIMER_WAIT) / nullif(sum(COUNT_STAR), 0) as mean,
@@ -160,20 +149,13 @@ def statements(interval: Interval, top: int) -> Part:
         from {view} where verdict = 'ok' group by 1 having sum(COUNT_STAR) > 0""",
         view,
     )
-    texts: dict[str, str] = {}
-    if interval.after.file("statement_texts"):
-        source = interval.ends("statement_texts")[1]
-        texts = {row["d"]: row["q"] for row in interval.query(f"select DIGEST as d, query as q from {source}")}
+    texts = statement_texts(interval)
     rows = [
         row | {"begins": statement_beginning(texts.get(row["statement"]))}
         for row in rows
         if not OWN_STATEMENT.search(texts.get(row["statement"]) or "")
     ]
-    tables, shown = [], dict[str, None]()
-    for heading, order, spec in _SQL:
-        first = [row for row in sorted(rows, key=lambda r: -(r[order] or 0)) if row[order]]
-        tables.append(table(heading, sql_columns(spec), first, top=top))
-        shown |= dict.fromkeys(row["statement"] for row in first[:top])
+    tables, shown = tables_by_order(_SQL, rows, top)
     told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER_DIGEST]
     lost = interval.query(f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1")
     notes = []
@@ -181,7 +163,7 @@ def statements(interval: Interval, top: int) -> Part:
         notes.append("the table of digests was full: raise performance_schema_digests_size")
     return section(
         "sql",
-        title,
+        "Top SQL",
         [
             *tables,
             table("Texts", columns("text:text statement:code:identifier"), told),
@@ -206,34 +188,22 @@ def locks(interval: Interval, top: int) -> Part:
 
 def settings(interval: Interval, top: int) -> Part:
     """Return the section on variables that changed."""
-    before, after = interval.ends("global_variables")
-    rows = interval.query(
-        f"""select name as setting, a.value as before, b.value as after
-        from {before} a full join {after} b using (name)
-        where a.value is distinct from b.value order by 1"""
-    )
-    shown = columns("setting:text before:text after:text")
-    return section(
-        "settings", "Settings that changed", [table("", shown, rows)], notes=[] if rows else ["no setting changed"]
-    )
+    return changed_settings(interval, "global_variables", "no setting changed")
 
 
+@needs(load.TABLES, name="changes", title="Tables dropped or recreated", what="tables")
 def changes(interval: Interval, top: int) -> Part:
     """Return the section on tables that were dropped or recreated.
 
     A new row is not reported: the table may be new, or be used for the first time.
     """
-    missing = interval.missing_reason(load.TABLES)
-    title = "Tables dropped or recreated"
-    if missing:
-        return section("changes", title, not_measured=[missing_measurement("tables", *missing)])
     rows = interval.query(
         f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as name, life, verdict, why
         from {load.TABLES} where verdict in ('partial', 'reset') order by 1""",
         load.TABLES,
     )
     shown = columns("name:text life:text verdict:text why:text")
-    return section("changes", title, [table("", shown, rows)], notes=[] if rows else ["none"])
+    return section("changes", "Tables dropped or recreated", [table("", shown, rows)], notes=[] if rows else ["none"])
 
 
 ORDER = (

@@ -13,13 +13,13 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, first_line
 from dbdyno.snapshot.engines.oracle.sampler import Sampler
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, Script, script
+from dbdyno.snapshot.engines.protocol import Collector
 from dbdyno.snapshot.engines.view import Column, Options, View, unread_view
 from dbdyno.snapshot.reading.clock import clock_stamp
 
@@ -44,25 +44,14 @@ _LITERAL = re.compile(
 )
 
 
-class OracleCollector(Closeable):
+class OracleCollector(Collector):
     """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
-        self.options = options
+        super().__init__(options)
         self._address = address(dsn)
+        self.name = options.name or self._address.name
         self._connection: Any = connect(self._address, options.statement_timeout_ms)
-        self._facts: JsonObject = {}
-        self.wanted_texts: list[str] = []
-
-    @property
-    def name(self) -> str:
-        """Return the name that the user gave, otherwise host, port and service."""
-        return self.options.name or self._address.name
-
-    @property
-    def at_ns(self) -> int:
-        """Return when the last snapshot was read, in ns since 1970 by the server's clock."""
-        return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the instance: identity, start time, version."""

@@ -6,13 +6,10 @@ V$SQLSTATS is not read, because adding up a large shared pool every few seconds 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
-from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.engines.live import Progress, Reading, Session
+from dbdyno.snapshot.engines.live import Live, Reading
 from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, first_line
 from dbdyno.snapshot.engines.oracle.sampler import Sampler
 from dbdyno.snapshot.engines.oracle.scripts import script
@@ -30,13 +27,11 @@ _COUNTERS = {
 }
 
 
-class OracleLive(Closeable):
-    """Oracle's side of the live screen with one connection for the readings; a context manager.
+class OracleLive(Live):
+    """Oracle's side of the live screen."""
 
-    Raises:
-        SnapshotError: The instance does not answer.
-    """
-
+    engine = "oracle"
+    noun = "instance"
     lines = (
         ("commits", "commits", "per_s"),
         ("rollbacks", "rollbacks", "per_s"),
@@ -66,31 +61,15 @@ class OracleLive(Closeable):
                 cursor.execute(script("sysstat").sql)
                 rows = cursor.fetchall()
         except (driver().Error, OSError) as error:
-            raise SnapshotError(
-                f"the instance closed the connection: {first_line(error)}",
-                where=self._address.safe,
-                next_step="start the command again when the instance is up",
-            ) from error
+            raise self._gone(first_line(error), self._address.safe) from error
         found = {_COUNTERS[name]: float(value) for _, name, _, value in rows if name in _COUNTERS}
         logical, physical = found.get("logical"), found.get("physical")
         hits = None if logical is None or physical is None else logical - physical
         return Reading(time.monotonic_ns(), {**found, "hits": hits, "reads": physical})
 
-    def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Return an empty dict, because no statements are shown."""
-        return {}
-
     def sampler(self, period_s: float) -> Sampler:
         """Return a sampler of the sessions with its own connection."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
-
-    def sessions(self) -> list[Session]:
-        """Return an empty list, because this was never run against an instance."""
-        return []
-
-    def progress(self) -> list[Progress]:
-        """Return an empty list, because this was never run against an instance."""
-        return []
 
     def plan(self, pid: int) -> list[str]:
         """Raise an error, because plans are not read on Oracle.
@@ -108,19 +87,5 @@ class OracleLive(Closeable):
         """
         raise SnapshotError("dbdyno cannot cancel statements of Oracle sessions")
 
-    def wait_class(self, kind: str | None, event: str | None) -> str:
-        """Return the class of a wait."""
-        return wait_class("oracle", kind, event)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
-def open_live(dsn: str, options: Options) -> OracleLive:
-    """Connect, and return Oracle's side of the live screen.
-
-    Raises:
-        SnapshotError: The instance does not answer.
-    """
-    return OracleLive(dsn, options)
+open_live = OracleLive

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, Table, columns, section, table
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.model import (
-    Part,
-    Row,
-    Table,
-    build_sections,
-    columns,
-    missing_measurement,
-    section,
-    sql_columns,
-    statement_beginning,
-    table,
-)
+from dbdyno.snapshot.engines.shared_sections import changed_settings, load_profile, needs, sum_of, tables_by_order
+from dbdyno.snapshot.model import build_sections, statement_beginning
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.sessions import report as session_report
 
 if TYPE_CHECKING:
@@ -59,13 +51,8 @@ def counts(interval: Interval) -> dict[str, int | None]:
     return {row["name"]: row["value"] for row in rows}
 
 
-def _whole(found: dict[str, int | None], *names: str) -> float | None:
-    values = [found.get(name) for name in names]
-    return None if None in values else float(sum(value or 0 for value in values))
-
-
 def _hits(found: dict[str, int | None]) -> float | None:
-    asked = _whole(found, "consistent gets from cache", "db block gets from cache")
+    asked = sum_of(found, "consistent gets from cache", "db block gets from cache")
     read = found.get("physical reads cache")
     return None if not asked or read is None else 1 - read / asked
 
@@ -75,7 +62,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     found = counts(interval)
 
     def rate(*names: str, factor: float = 1) -> float | None:
-        value = _whole(found, *names)
+        value = sum_of(found, *names)
         return None if value is None else value * factor / interval.seconds
 
     return [
@@ -94,7 +81,7 @@ def throughput(interval: Interval, top: int) -> Part:
     found = counts(interval)
 
     def rate(*names: str) -> float | None:
-        value = _whole(found, *names)
+        value = sum_of(found, *names)
         return None if value is None else value / interval.seconds
 
     verdict = interval.verdict("instance")
@@ -121,32 +108,14 @@ def throughput(interval: Interval, top: int) -> Part:
 def profile(interval: Interval, top: int) -> Part:
     """Return the section LOAD PROFILE, per second and per transaction."""
     found = counts(interval)
-    done = _whole(found, "user commits", "user rollbacks")
-    rows = []
-    for label, name, unit, factor in _PROFILE:
-        value = found.get(name)
-        known = None if value is None else value * factor
-        rows.append(
-            {
-                "what": label,
-                "per_second": None if known is None else known / interval.seconds,
-                "per_transaction": None if known is None or not done else known / done,
-                "total": known,
-                "unit": unit,
-            }
-        )
-    shown = columns(
-        "what:text per_second:number:per_second per_transaction:number:per_transaction total:number unit:text:"
-    )
-    return section("profile", "Load profile", [table("", shown, rows)])
+    done = sum_of(found, "user commits", "user rollbacks")
+    values = [(label, found.get(name), unit, factor) for label, name, unit, factor in _PROFILE]
+    return load_profile(interval, values, done)
 
 
+@needs("system_event", name="waits", title="Waits by class and event")
 def waits(interval: Interval, top: int) -> Part:
     """Return the section on foreground waits as the instance added them up, on CPU time, and on sampled sessions."""
-    missing = interval.missing_reason("system_event")
-    title = "Waits by class and event"
-    if missing:
-        return section("waits", title, not_measured=[missing_measurement("waits", *missing)])
     events = interval.query(
         """select event, wait_class, total_waits_fg as waits,
           time_waited_micro_fg * 1000 as time,
@@ -176,7 +145,7 @@ def waits(interval: Interval, top: int) -> Part:
     events.sort(key=lambda row: -(row["time"] or 0))
     return section(
         "waits",
-        title,
+        "Waits by class and event",
         [
             table(
                 "By class",
@@ -240,11 +209,9 @@ _SQL = (
 )
 
 
+@needs("sql", name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
     """Return the section TOP SQL, by several costs."""
-    missing = interval.missing_reason("sql")
-    if missing:
-        return section("sql", "Top SQL", not_measured=[missing_measurement("statements", *missing)])
     rows = interval.query(
         """select sql_id as statement, sum(executions) as executions,
           sum(elapsed_time) * 1000 as elapsed, sum(cpu_time) * 1000 as cpu,
@@ -257,17 +224,9 @@ def statements(interval: Interval, top: int) -> Part:
         from sql where verdict in ('ok', 'evicted') and executions is not null group by 1""",
         "sql",
     )
-    texts: dict[str, str] = {}
-    if interval.after.file("statement_texts"):
-        source = interval.ends("statement_texts")[1]
-        found = interval.query(f"select sql_id, query from {source}")
-        texts = {row["sql_id"]: row["query"] for row in found}
+    texts = statement_texts(interval)
     rows = [row | {"begins": statement_beginning(texts.get(row["statement"]))} for row in rows]
-    tables, shown = [], dict[str, None]()
-    for heading, order, spec in _SQL:
-        first = sorted((row for row in rows if row[order]), key=lambda row: -row[order])
-        tables.append(table(heading, sql_columns(spec), first, top=top))
-        shown |= dict.fromkeys(row["statement"] for row in first[:top])
+    tables, shown = tables_by_order(_SQL, rows, top)
     told = [{"statement": one, "text": texts.get(one)} for one in shown]
     lost = interval.query("select sql_id as name, verdict, why from sql where executions is null order by 2, 1")
     return section(
@@ -282,12 +241,9 @@ def statements(interval: Interval, top: int) -> Part:
     )
 
 
+@needs("segment_statistics", name="segments", title="Most accessed segments")
 def segments(interval: Interval, top: int) -> Part:
     """Return the section MOST ACCESSED SEGMENTS, by logical reads."""
-    missing = interval.missing_reason("segment_statistics")
-    title = "Most accessed segments"
-    if missing:
-        return section("segments", title, not_measured=[missing_measurement("segments", *missing)])
     rows = interval.query(
         """select owner || '.' || object_name || coalesce(' ' || subobject_name, '') as segment,
           object_type as type, logical_reads,
@@ -301,23 +257,13 @@ def segments(interval: Interval, top: int) -> Part:
         "segment:text type:text share:ratio logical_reads physical_reads physical_writes"
         " block_changes buffer_busy itl_waits row_lock_waits"
     )
-    return section("segments", title, [table("", shown, rows, top=top)])
+    return section("segments", "Most accessed segments", [table("", shown, rows, top=top)])
 
 
+@needs("parameter", name="settings", title="Settings", what="parameters")
 def settings(interval: Interval, top: int) -> Part:
     """Return the section on parameters that changed."""
-    missing = interval.missing_reason("parameter")
-    if missing:
-        return section("settings", "Settings", not_measured=[missing_measurement("parameters", *missing)])
-    before, after = interval.ends("parameter")
-    rows = interval.query(
-        f"""select name as setting, a.value as before, b.value as after
-        from {before} a full join {after} b using (name)
-        where a.value is distinct from b.value order by 1"""
-    )
-    shown = columns("setting:text before:text after:text")
-    notes = [] if rows else ["no parameter changed"]
-    return section("settings", "Settings that changed", [table("", shown, rows)], notes=notes)
+    return changed_settings(interval, "parameter", "no parameter changed")
 
 
 def provenance(interval: Interval, top: int) -> Part:

@@ -6,8 +6,13 @@ which a statement reaches a table that it does not name.
 
 from __future__ import annotations
 
+import functools
+
 from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES
-from dbdyno.snapshot.engines.postgres.source import Source
+from dbdyno.snapshot.engines.postgres.source import Source, text_column
+
+_catalog = functools.partial(Source, scope="now", states=True)
+"""Source of rows of which nothing accumulates: they are read as they are now."""
 
 _OPTION = "(select split_part(c, '=', 1) as name, substr(c, strpos(c, '=') + 1) as setting) o"
 _SHOWN_OPTION = (
@@ -16,82 +21,56 @@ _SHOWN_OPTION = (
 )
 """SQL for a value that ALTER ROLE, ALTER DATABASE or ALTER FUNCTION stores, with secrets hidden."""
 
-STORED_SETTINGS = Source(
+STORED_SETTINGS = _catalog(
     "pg_db_role_setting",
     ("setdatabase", "setrole", "name"),
-    "now",
     rows="(select d.setdatabase, d.setrole, o.name, r.rolname::text as role, b.datname::text as of_database,"
     f" {_SHOWN_OPTION} as setting from pg_db_role_setting d cross join unnest(d.setconfig) c"
     f" cross join lateral {_OPTION} left join pg_roles r on r.oid = d.setrole"
     " left join pg_database b on b.oid = d.setdatabase) s",
-    states=True,
     only=frozenset({"setdatabase", "setrole"}),
-    extra=(
-        ("name", "name", "key", "text", "VARCHAR"),
-        ("setting", "setting", "text", "text", "VARCHAR"),
-        ("role", "role", "text", "text", "VARCHAR"),
-        ("of_database", "of_database", "text", "text", "VARCHAR"),
-    ),
+    extra=(text_column("name", kind="key"), text_column("setting"), text_column("role"), text_column("of_database")),
 )
 """Settings that the server stores for a role, a database, or a role in a database."""
 
-FUNCTIONS = Source(
+FUNCTIONS = _catalog(
     "pg_proc",
     ("oid",),
-    "now",
     rows="(select p.oid, n.nspname || '.' || p.proname as name, (select string_agg(o.name || '=' ||"
     f" {_SHOWN_OPTION}, ', ' order by 1) from unnest(p.proconfig) c cross join lateral {_OPTION}) as settings"
     " from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.oid >= 16384 and not exists (select from"
     " pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')) s",
-    states=True,
     only=frozenset({"oid"}),
-    extra=(
-        ("name", "name", "text", "text", "VARCHAR"),
-        ("settings", "settings", "text", "text", "VARCHAR"),
-    ),
+    extra=(text_column("name"), text_column("settings")),
 )
 """User-defined functions, without functions of extensions, with the settings that each is run under."""
 
-FOREIGN_KEYS = Source(
+FOREIGN_KEYS = _catalog(
     "pg_constraint",
     ("oid",),
-    "now",
     where="contype = 'f' and conrelid >= 16384",
-    states=True,
     only=frozenset({"oid", "conname", "conrelid", "confrelid"}),
     extra=(
-        (
+        text_column(
+            "columns",
             "(select string_agg(a.attname::text, ', ' order by u.at) from unnest(conkey) with ordinality u (number, at)"
             " join pg_attribute a on a.attrelid = conrelid and a.attnum = u.number)",
-            "columns",
-            "text",
-            "text",
-            "VARCHAR",
         ),
         ("conkey[1]", "first_column", "gauge", "count", "BIGINT"),
     ),
 )
-TRIGGERS = Source(
-    "pg_trigger",
-    ("oid",),
-    "now",
-    where="not tgisinternal",
-    states=True,
-    only=frozenset({"oid", "tgname", "tgrelid"}),
-)
-VIEWS = Source(
+TRIGGERS = _catalog("pg_trigger", ("oid",), where="not tgisinternal", only=frozenset({"oid", "tgname", "tgrelid"}))
+VIEWS = _catalog(
     "pg_rewrite",
     ("ev_class", "relid"),
-    "now",
     rows="(select distinct r.ev_class, d.refobjid as relid, c.relname::text as name from pg_rewrite r"
     " join pg_class c on c.oid = r.ev_class and c.oid >= 16384 and c.relkind = 'v'"
     " join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid"
     " and d.refclassid = 'pg_class'::regclass and d.refobjid <> r.ev_class) s",
-    states=True,
     only=frozenset({"ev_class"}),
     extra=(
         ("relid", "relid", "key", "count", "BIGINT"),
-        ("name", "name", "text", "text", "VARCHAR"),
+        text_column("name"),
     ),
 )
 """Views with the relations that they read.
@@ -99,47 +78,36 @@ VIEWS = Source(
 Foreign keys, triggers and views are the means by which a statement reaches a table that it does not name.
 """
 
-STATISTICS = Source(
-    "pg_statistic_ext",
-    ("oid",),
-    "now",
-    states=True,
-    only=frozenset({"oid", "stxname", "stxrelid"}),
-)
+STATISTICS = _catalog("pg_statistic_ext", ("oid",), only=frozenset({"oid", "stxname", "stxrelid"}))
 """Statistics objects, which the planner uses for several columns together."""
 
-SEQUENCES = Source(
+SEQUENCES = _catalog(
     "pg_sequence",
     ("seqrelid",),
-    "now",
     rows="(select s.seqrelid, s.seqcache, c.relname::text as name, (select d.refobjid from pg_depend d where"
     " d.classid = 'pg_class'::regclass and d.objid = s.seqrelid and d.refclassid = 'pg_class'::regclass"
     " and d.deptype in ('a', 'i') limit 1) as owner from pg_sequence s join pg_class c on c.oid = s.seqrelid) s",
-    states=True,
     only=frozenset({"seqrelid", "seqcache"}),
     extra=(
-        ("name", "name", "text", "text", "VARCHAR"),
+        text_column("name"),
         ("owner::bigint", "owner", "gauge", "count", "BIGINT"),
     ),
 )
 """Sequences, with the number of values that a session caches and the table whose column each is for."""
 
-COLUMNS = Source(
+COLUMNS = _catalog(
     "pg_attribute",
     ("attrelid", "attnum"),
-    "now",
     where="attnum > 0 and not attisdropped and attrelid in (select oid from pg_class where oid >= 16384"
     " and relkind in ('r', 'm') and relpersistence <> 't' and relnamespace <> 11)",
-    states=True,
     only=frozenset({"attrelid", "attnum", "attname", "attnotnull"}),
-    extra=(("format_type(atttypid, atttypmod)", "type", "text", "text", "VARCHAR"),),
+    extra=(text_column("type", "format_type(atttypid, atttypmod)"),),
 )
 """Columns of tables, read when the catalog has changed."""
 
-PLANNER = Source(
+PLANNER = _catalog(
     "pg_stats",
     ("relid", "attname"),
-    "now",
     rows="(select c.oid as relid, s.attname, s.most_common_freqs as freqs,"
     " case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end as distinct_values"
     " from (select oid, relname, relnamespace, reltuples from pg_class where oid >= 16384 and relkind in ('r', 'm')"
@@ -147,7 +115,6 @@ PLANNER = Source(
     " join pg_namespace n on n.oid = c.relnamespace cross join lateral (select * from pg_stats s"
     " where s.schemaname = n.nspname and s.tablename = c.relname and s.n_distinct <> 0 and not s.inherited"
     " offset 0) s) s",
-    states=True,
     only=frozenset({"attname"}),
     extra=(
         ("relid", "relid", "key", "count", "BIGINT"),
@@ -166,4 +133,19 @@ PLANNER = Source(
 They are the number of distinct values and the share of the most common one; no value of a column is read. They are read
 table by table, because pg_stats checks for each column of a database whether the role may read it (15 ms for 880
 tables, 1 ms this way). Columns that the role may not read are missing.
+"""
+
+CATALOGS = (
+    (COLUMNS, 1249),
+    (PLANNER, 2619),
+    (FUNCTIONS, 1255),
+    (FOREIGN_KEYS, 2606),
+    (TRIGGERS, 2620),
+    (VIEWS, 2618),
+    (STATISTICS, 3381),
+    (SEQUENCES, 2224),
+)
+"""Sources read only if their catalog was written to, each with the oid of the catalog: the same in every version.
+
+They are pg_attribute, pg_statistic and so on.
 """

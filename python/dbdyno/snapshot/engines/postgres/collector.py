@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import Error, SnapshotError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.postgres import facts, host, texts
@@ -29,6 +28,7 @@ from dbdyno.snapshot.engines.postgres.views import (
     STATEMENTS,
     STATEMENTS_INFO,
 )
+from dbdyno.snapshot.engines.protocol import Collector
 from dbdyno.snapshot.engines.view import Options, View, unread_view
 from dbdyno.snapshot.plans import generic
 from dbdyno.snapshot.reading.clock import clock_stamp
@@ -57,14 +57,12 @@ from pg_database where not datistemplate order by datname
 """
 
 
-class PostgresCollector(Closeable):
+class PostgresCollector(Collector):
     """Collector that keeps its connections between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
-        self.options = options
+        super().__init__(options)
         self.problems: list[dict[str, str]] = []
-        self.wanted_texts: list[str] = []
-        self._facts: JsonObject = {}
         self._sizing = SizesCache()
         self._seldom, self._settings, self._asked = CatalogCache(), SettingsCache(), FactsReader()
         self._connections: dict[str, Connection] = {}
@@ -75,11 +73,6 @@ class PostgresCollector(Closeable):
         except TargetError as error:
             raise _unreachable(error) from error
         self.name = options.name or facts.name_of(self._target)
-
-    @property
-    def at_ns(self) -> int:
-        """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
-        return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the server: identity, epochs, version, role."""

@@ -21,9 +21,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.engines.view import Verdict
 from dbdyno.snapshot.model import instant_text
-from dbdyno.snapshot.reading.difference import SUBTRACTED, quoted
+from dbdyno.snapshot.reading.difference import SUBTRACTED
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.ends import Ends

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import MissingMeasurement, Part, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, setting, unknown_rows_table
-from dbdyno.snapshot.model import MissingMeasurement, Part, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import needs
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -14,12 +15,9 @@ VIEW = "pg_stat_user_functions"
 _FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
 
 
+@needs(VIEW, name="functions", title="Functions")
 def functions(interval: Interval, top: int) -> Part:
     """Return the section on functions by time and by calls, and on trigger functions."""
-    title = "Functions"
-    missing = interval.missing_reason(VIEW)
-    if missing:
-        return section("functions", title, not_measured=[missing_measurement("functions", *missing)])
     name = "case when schemaname = 'public' then funcname else schemaname || '.' || funcname end"
     if has_several_databases(interval):
         name = f"datname || ': ' || {name}"
@@ -35,7 +33,7 @@ def functions(interval: Interval, top: int) -> Part:
     triggers = [row for row in rows if row["is_trigger"]]
     return section(
         "functions",
-        title,
+        "Functions",
         [
             table("By time", _FUNCTIONS, rows, top=top),
             table("By calls", _FUNCTIONS, sorted(rows, key=lambda row: -row["calls"]), top=top),

@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.engines.live import Progress, Reading, Session
+from dbdyno.snapshot.engines.live import Live, Progress, Reading, Session
 from dbdyno.snapshot.engines.postgres import facts, live_sessions
 from dbdyno.snapshot.engines.postgres.sampler import Sampler
 from dbdyno.snapshot.engines.postgres.texts import without_literals
@@ -55,13 +53,10 @@ from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backen
 """
 
 
-class PostgresLive(Closeable):
-    """PostgreSQL's side of the live screen with one connection for the readings; a context manager.
+class PostgresLive(Live):
+    """PostgreSQL's side of the live screen."""
 
-    Raises:
-        SnapshotError: The server does not answer.
-    """
-
+    engine = "postgresql"
     lines = (
         ("transactions", "commits", "per_s"),
         ("rollbacks", "rollbacks", "per_s"),
@@ -129,11 +124,7 @@ class PostgresLive(Closeable):
             at_ns = time.monotonic_ns()
             statements = self._times()
         except psycopg.Error as error:
-            raise SnapshotError(
-                f"the server closed the connection: {str(error).strip().splitlines()[0]}",
-                where=self._target.safe_dsn,
-                next_step="start the command again when the server is up",
-            ) from error
+            raise self._gone(str(error).strip().splitlines()[0], self._target.safe_dsn) from error
         values = {
             name: None if value is None else float(value) for name, value in zip(_COUNTERS, row or (), strict=True)
         }
@@ -214,19 +205,5 @@ class PostgresLive(Closeable):
                 raise SnapshotError("the server closed the connection", where=self._target.safe_dsn) from None
             return []
 
-    def wait_class(self, kind: str | None, event: str | None) -> str:
-        """Return the class of a client's wait."""
-        return wait_class("postgresql", kind, event)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
-def open_live(dsn: str, options: Options) -> PostgresLive:
-    """Connect, and return PostgreSQL's side of the live screen.
-
-    Raises:
-        SnapshotError: The server does not answer.
-    """
-    return PostgresLive(dsn, options)
+open_live = PostgresLive

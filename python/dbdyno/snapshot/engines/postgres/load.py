@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.sections import Part, Row, Table, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null, missing_timing, own_transactions, setting
-from dbdyno.snapshot.model import Part, Row, Table, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import load_profile, needs
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -25,12 +26,9 @@ _SESSIONS = columns(
 )
 
 
+@needs("pg_stat_database", name="throughput", title="Database throughput")
 def throughput(interval: Interval, top: int) -> Part:
     """Return the section DATABASE THROUGHPUT, named as in dbdyno's predecessor, with more facts on each database."""
-    view = "pg_stat_database"
-    missing = interval.missing_reason(view)
-    if missing:
-        return section("throughput", "Database throughput", not_measured=[missing_measurement("throughput", *missing)])
     rows = _rows(interval)
     return section(
         "throughput",
@@ -43,7 +41,7 @@ def throughput(interval: Interval, top: int) -> Part:
         not_measured=[
             missing_timing(interval, "time of reads and writes"),
             None
-            if "active_time" in interval.columns(view)
+            if "active_time" in interval.columns("pg_stat_database")
             else missing_measurement(
                 "active sessions by database",
                 "this version has no active_time",
@@ -129,10 +127,6 @@ def _boundaries(interval: Interval) -> list[str]:
     return notes
 
 
-_PROFILE = columns(
-    "what:text per_second:number:per_second per_transaction:number:per_transaction total:number unit:text:"
-)
-
 _LINES = (
     ("DB time (active sessions)", "active_time", "ns", 1e6),
     ("transactions committed", "commits", "count", 1),
@@ -149,12 +143,10 @@ _LINES = (
 )
 
 
+@needs("pg_stat_database", name="profile", title="Load profile", what="the load")
 def profile(interval: Interval, top: int) -> Part:
     """Return the section LOAD PROFILE over all databases, with WAL and statements."""
     view = "pg_stat_database"
-    if not interval.has(view):
-        why = interval.missing_reason(view) or ("", None)
-        return section("profile", "Load profile", not_measured=[missing_measurement("the load", *why)])
     has = interval.columns(view) | {"commits"}
     interval.table(view)
     own = sum(own_transactions(interval).values())
@@ -174,10 +166,11 @@ def profile(interval: Interval, top: int) -> Part:
         totals["transactions committed"] = done - own if done >= own else done
     values = [(label, totals[label], unit, factor) for label, _, unit, factor in _LINES]
     values += _log(interval) + _calls(interval)
-    return section(
-        "profile",
-        "Load profile",
-        [table("", _PROFILE, _profile_rows(interval, values, totals))],
+    floats = [(label, None if value is None else float(value), unit, factor) for label, value, unit, factor in values]
+    return load_profile(
+        interval,
+        floats,
+        (totals["transactions committed"] or 0) + (totals["transactions rolled back"] or 0),
         about="all databases together; a transaction is a commit or a rollback",
         notes=_left_out(totals),
     )
@@ -189,23 +182,6 @@ def _left_out(totals: Row) -> list[str]:
         return []
     names = ", ".join(totals["lost"] or ()) or "what all databases share"
     return [f"{names}: no known difference, left out of the sums of transactions, blocks, rows and sessions"]
-
-
-def _profile_rows(interval: Interval, values: list[tuple[str, Any, str, float]], totals: Row) -> list[Row]:
-    done = (totals["transactions committed"] or 0) + (totals["transactions rolled back"] or 0)
-    rows = []
-    for label, total, unit, factor in values:
-        known = None if total is None else float(total) * factor
-        rows.append(
-            {
-                "what": label,
-                "per_second": None if known is None else known / interval.seconds,
-                "per_transaction": None if known is None or not done else known / done,
-                "total": known,
-                "unit": unit,
-            }
-        )
-    return rows
 
 
 def _log(interval: Interval) -> list[tuple[str, Any, str, float]]:

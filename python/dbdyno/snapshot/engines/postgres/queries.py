@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, columns, missing_measurement, section, table
+from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.engines.postgres.facts import is_ours, is_ours_sql
 from dbdyno.snapshot.engines.postgres.section_helpers import (
     JIT_COUNTS,
@@ -13,21 +15,10 @@ from dbdyno.snapshot.engines.postgres.section_helpers import (
     setting,
     unknown_rows_table,
 )
-from dbdyno.snapshot.model import (
-    MissingMeasurement,
-    Part,
-    Row,
-    Table,
-    columns,
-    missing_measurement,
-    section,
-    sql_columns,
-    statement_beginning,
-    table,
-)
+from dbdyno.snapshot.engines.shared_sections import needs
+from dbdyno.snapshot.model import sql_columns, statement_beginning
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.plan_changes import latencies
-from dbdyno.snapshot.reading.difference import quoted
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -97,12 +88,9 @@ _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "t
 """Measures for which each statement's share of all statements is also computed."""
 
 
+@needs(VIEW, name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
     """Return the section with the first statements of each order, and their texts."""
-    title = "Top SQL"
-    missing = interval.missing_reason(VIEW)
-    if missing:
-        return section("sql", title, not_measured=[missing_measurement("statements", *missing)])
     rows, has = _rows(interval), interval.columns(VIEW)
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
@@ -120,7 +108,7 @@ def statements(interval: Interval, top: int) -> Part:
     lost = unknown_rows_table(interval, VIEW, "queryid::varchar", top)
     return section(
         "sql",
-        title,
+        "Top SQL",
         [*tables, table("Texts", columns("text:text statement:code:identifier"), texts), lost],
         about="share: of the time of all statements but dbdyno's own. sd: standard deviation over the interval's calls,"
         " where there are two or more. Statements are counted when they end.",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Heading, Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import (
     column_or_null,
     has_several_databases,
     relation_name,
     unknown_rows_table,
 )
-from dbdyno.snapshot.model import Heading, Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import needs
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -31,14 +32,10 @@ _ACCESS = columns(
 )
 
 
+@needs("pg_stat_user_tables", "pg_statio_user_tables", name="tables", title="Most accessed tables")
 def tables(interval: Interval, top: int) -> Part:
     """Return the section MOST ACCESSED TABLES by pct of tuples, named as in dbdyno's predecessor."""
     views = ("pg_stat_user_tables", "pg_statio_user_tables")
-    title = "Most accessed tables"
-    for view in views:
-        if not interval.has(view):
-            why, step = interval.missing_reason(view) or ("", None)
-            return section("tables", title, not_measured=[missing_measurement("tables", why, step)])
     size = "null::bigint"
     source = "null::bigint as oid, null::bigint as datid, null::bigint as relpages"
     pages = f"(select {source} where false)"
@@ -80,7 +77,7 @@ def tables(interval: Interval, top: int) -> Part:
     idle = sum(row["verdict"] == "ok" for row in rows) - sum(r["verdict"] == "ok" for r in known)
     return section(
         "tables",
-        title,
+        "Most accessed tables",
         [
             table("by pct of tuples", _MOST, known, top=top),
             table("Scans and changes", _ACCESS, known, top=top),
@@ -122,13 +119,10 @@ _INDEX_READS = columns("index:text table:text blocks_read share_read:ratio:share
 _UNUSED = columns("index:text table:text size:bytes scans_ever why:text")
 
 
+@needs("pg_stat_user_indexes", "pg_statio_user_indexes", name="indexes", title="Indexes")
 def indexes(interval: Interval, top: int) -> Part:
     """Return the section on indexes by scans, and on those that nobody scanned."""
     views = ("pg_stat_user_indexes", "pg_statio_user_indexes")
-    for view in views:
-        if not interval.has(view):
-            why, step = interval.missing_reason(view) or ("", None)
-            return section("indexes", "Indexes", not_measured=[missing_measurement("indexes", why, step)])
     relation = relation_name("x", has_several_databases(interval))
     used = interval.query(
         f"""select x.indexrelname as index, {relation} as "table", idx_scan as scans,
@@ -196,12 +190,10 @@ _CARE = ("vacuum", "autovacuum", "analyze", "autoanalyze")
 _AGE = columns("database:text oldest_table:text age:count:age_in_transactions limit:ratio:of_limit")
 
 
+@needs("pg_stat_user_tables", name="vacuum", title="Vacuum")
 def vacuum(interval: Interval, top: int) -> Part:
     """Return the section on vacuum and analyze, and on how far each database is from wrap-around."""
     view = "pg_stat_user_tables"
-    if not interval.has(view):
-        why, step = interval.missing_reason(view) or ("", None)
-        return section("vacuum", "Vacuum", not_measured=[missing_measurement("vacuum", why, step)])
     has = interval.columns(view)
     rows = interval.query(
         f"""select {relation_name("", has_several_databases(interval))} as "table",
@@ -215,14 +207,26 @@ def vacuum(interval: Interval, top: int) -> Part:
         order by vacuum_count + autovacuum_count desc, n_dead_tup desc, "table" """,
         view,
     )
+    dead = _cared_for(
+        interval,
+        "n_dead_tup as dead, n_dead_tup_before as dead_before,"
+        " n_dead_tup / nullif(n_dead_tup + n_live_tup, 0) as dead_pct, last_autovacuum",
+        "n_dead_tup",
+    )
+    modified = _cared_for(
+        interval,
+        "n_mod_since_analyze as modified, n_mod_since_analyze / nullif(n_live_tup, 0) as modified_pct,"
+        " last_autoanalyze",
+        "n_mod_since_analyze",
+    )
     quiet = [] if rows else ["no table was vacuumed or analyzed"]
     return section(
         "vacuum",
         "Vacuum",
         [
             table("", _VACUUM, rows, top=top),
-            table("Most dead rows", _DEAD, _dead(interval), top=min(top, 5)),
-            table("Most modified since their analyze", _MODIFIED, _modified(interval), top=min(top, 5)),
+            table("Most dead rows", _DEAD, dead, top=min(top, 5)),
+            table("Most modified since their analyze", _MODIFIED, modified, top=min(top, 5)),
             table("Wrap-around", _AGE, _ages(interval)),
         ],
         not_measured=[
@@ -235,24 +239,6 @@ def vacuum(interval: Interval, top: int) -> Part:
             ),
         ],
         notes=quiet,
-    )
-
-
-def _dead(interval: Interval) -> list[Row]:
-    return _cared_for(
-        interval,
-        "n_dead_tup as dead, n_dead_tup_before as dead_before,"
-        " n_dead_tup / nullif(n_dead_tup + n_live_tup, 0) as dead_pct, last_autovacuum",
-        "n_dead_tup",
-    )
-
-
-def _modified(interval: Interval) -> list[Row]:
-    return _cared_for(
-        interval,
-        "n_mod_since_analyze as modified, n_mod_since_analyze / nullif(n_live_tup, 0) as modified_pct,"
-        " last_autoanalyze",
-        "n_mod_since_analyze",
     )
 
 

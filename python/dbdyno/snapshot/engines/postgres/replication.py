@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Heading, Part, Row, Table, columns, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null
-from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -10,16 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, LiteralString
 
-from dbdyno.snapshot.engines.postgres.catalog import (
-    COLUMNS,
-    FOREIGN_KEYS,
-    FUNCTIONS,
-    PLANNER,
-    SEQUENCES,
-    STATISTICS,
-    TRIGGERS,
-    VIEWS,
-)
+from dbdyno.snapshot.engines.postgres.catalog import CATALOGS
 from dbdyno.snapshot.engines.postgres.reader import join_parts
 from dbdyno.snapshot.engines.postgres.source import Source
 
@@ -27,22 +18,8 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.engines.postgres.reader import Part, Reader
     from dbdyno.snapshot.engines.view import View
 
-_CATALOGS = (
-    (COLUMNS, 1249),
-    (PLANNER, 2619),
-    (FUNCTIONS, 1255),
-    (FOREIGN_KEYS, 2606),
-    (TRIGGERS, 2620),
-    (VIEWS, 2618),
-    (STATISTICS, 3381),
-    (SEQUENCES, 2224),
-)
-"""Sources read this way, each with the oid of its catalog, which is the same in every version.
-
-They are pg_attribute, pg_statistic and so on.
-"""
 _WRITTEN: LiteralString = "select /* dbdyno */ " + ", ".join(
-    [f"pg_stat_get_tuples_{what}({number})" for _, number in _CATALOGS for what in ("inserted", "updated", "deleted")]
+    [f"pg_stat_get_tuples_{what}({number})" for _, number in CATALOGS for what in ("inserted", "updated", "deleted")]
 )
 _COUNTS = 3
 
@@ -66,7 +43,7 @@ class CatalogCache:
 
         `written` are the counts of writes to the catalogs. A view that is not of these catalogs is always read.
         """
-        places = [at for at, (one, _) in enumerate(_CATALOGS) if one is source]
+        places = [at for at, (one, _) in enumerate(CATALOGS) if one is source]
         if not places:
             return reader.read(source, database)
         counts = written[places[0] * _COUNTS :][:_COUNTS]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import MissingMeasurement, Table, columns, missing_measurement, table
-from dbdyno.snapshot.reading.difference import quoted
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.base.sections import MissingMeasurement, Table, columns, missing_measurement, table
+from dbdyno.base.sql_text import literal, quoted
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part
 from dbdyno.snapshot.engines.postgres import (
     functions,
     load,
@@ -16,7 +17,7 @@ from dbdyno.snapshot.engines.postgres import (
     totals,
     waits,
 )
-from dbdyno.snapshot.model import Part, build_sections
+from dbdyno.snapshot.model import build_sections
 from dbdyno.snapshot.plans.plan_changes import plans
 from dbdyno.snapshot.sessions import blocking
 from dbdyno.snapshot.sessions import report as session_report

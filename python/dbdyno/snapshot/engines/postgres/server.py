@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import MissingMeasurement, Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, missing_timing, setting
-from dbdyno.snapshot.model import MissingMeasurement, Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import needs
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -17,13 +18,12 @@ _IO = columns(
 )
 
 
+@needs(
+    "pg_stat_io", name="io", title="I/O by who and what", what="I/O by who and what", otherwise="PostgreSQL 16 or later"
+)
 def io(interval: Interval, top: int) -> Part:
     """Return the section on I/O by who (backend type), what (object) and how (context)."""
-    view, title = "pg_stat_io", "I/O by who and what"
-    missing = interval.missing_reason(view)
-    if missing:
-        step = missing[1] or "PostgreSQL 16 or later"
-        return section("io", title, not_measured=[missing_measurement("I/O by who and what", missing[0], step)])
+    view = "pg_stat_io"
     has = interval.columns(view)
     timed = setting(interval, "track_io_timing") == "on"
     wal_timed = setting(interval, "track_wal_io_timing") == "on"
@@ -54,7 +54,7 @@ def io(interval: Interval, top: int) -> Part:
     )
     return section(
         "io",
-        title,
+        "I/O by who and what",
         [table("", _IO, rows, top=max(top, 20))],
         about="operations may cover several blocks; hits: blocks found in shared buffers",
         not_measured=[missing_timing(interval, "time of reads and writes")],
@@ -101,44 +101,36 @@ def _positions(interval: Interval) -> list[str]:
 
 
 Lines = dict[str, tuple[str, str, float]]
-_WAL: Lines = {
-    "wal_records": ("records", "count", 1),
-    "wal_fpi": ("full page images", "count", 1),
-    "wal_bytes": ("bytes", "bytes", 1),
-    "wal_buffers_full": ("buffers full", "count", 1),
-    "wal_write": ("writes", "count", 1),
-    "wal_sync": ("syncs", "count", 1),
-    "wal_write_time": ("time of writes", "ns", 1e6),
-    "wal_sync_time": ("time of syncs", "ns", 1e6),
-}
-_CHECKPOINTER: Lines = {
-    "num_timed": ("timed", "count", 1),
-    "num_requested": ("requested", "count", 1),
-    "num_done": ("done", "count", 1),
-    "restartpoints_timed": ("restartpoints timed", "count", 1),
-    "restartpoints_req": ("restartpoints requested", "count", 1),
-    "restartpoints_done": ("restartpoints done", "count", 1),
-    "write_time": ("time of writes", "ns", 1e6),
-    "sync_time": ("time of syncs", "ns", 1e6),
-    "buffers_written": ("buffers written", "count", 1),
-    "slru_written": ("SLRU buffers written", "count", 1),
-}
-_BGWRITER: Lines = {
-    "checkpoints_timed": ("checkpoints timed", "count", 1),
-    "checkpoints_req": ("checkpoints requested", "count", 1),
-    "checkpoint_write_time": ("checkpoint writes took", "ns", 1e6),
-    "checkpoint_sync_time": ("checkpoint syncs took", "ns", 1e6),
-    "buffers_checkpoint": ("buffers written by checkpoints", "count", 1),
-    "buffers_clean": ("buffers written by the background writer", "count", 1),
-    "maxwritten_clean": ("rounds ended at the limit", "count", 1),
-    "buffers_backend": ("buffers written by sessions", "count", 1),
-    "buffers_backend_fsync": ("syncs by sessions", "count", 1),
-    "buffers_alloc": ("buffers allocated", "count", 1),
-}
-_ARCHIVER: Lines = {
-    "archived_count": ("archived", "count", 1),
-    "failed_count": ("failed", "count", 1),
-}
+"""Of each counter its label, its unit, and the factor to the unit."""
+
+
+def _lines(spec: str) -> Lines:
+    """Return lines from words `counter:label` or `counter:label:unit` (an underscore in a label is a blank)."""
+    found: Lines = {}
+    for word in spec.split():
+        name, label, unit = [*word.split(":"), "count"][:3]
+        found[name] = (label.replace("_", " "), *(("ns", 1e6) if unit == "ms" else (unit, 1)))
+    return found
+
+
+_WAL = _lines(
+    "wal_records:records wal_fpi:full_page_images wal_bytes:bytes:bytes wal_buffers_full:buffers_full"
+    " wal_write:writes wal_sync:syncs wal_write_time:time_of_writes:ms wal_sync_time:time_of_syncs:ms"
+)
+_CHECKPOINTER = _lines(
+    "num_timed:timed num_requested:requested num_done:done restartpoints_timed:restartpoints_timed"
+    " restartpoints_req:restartpoints_requested restartpoints_done:restartpoints_done"
+    " write_time:time_of_writes:ms sync_time:time_of_syncs:ms buffers_written:buffers_written"
+    " slru_written:SLRU_buffers_written"
+)
+_BGWRITER = _lines(
+    "checkpoints_timed:checkpoints_timed checkpoints_req:checkpoints_requested"
+    " checkpoint_write_time:checkpoint_writes_took:ms checkpoint_sync_time:checkpoint_syncs_took:ms"
+    " buffers_checkpoint:buffers_written_by_checkpoints buffers_clean:buffers_written_by_the_background_writer"
+    " maxwritten_clean:rounds_ended_at_the_limit buffers_backend:buffers_written_by_sessions"
+    " buffers_backend_fsync:syncs_by_sessions buffers_alloc:buffers_allocated"
+)
+_ARCHIVER = _lines("archived_count:archived failed_count:failed")
 _TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wal_io_timing"}
 
 
@@ -171,13 +163,10 @@ def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, floa
 _SLRU = columns("name:text hits reads hitrate:ratio written zeroed checked flushes truncates")
 
 
+@needs("pg_stat_slru", name="slru", title="SLRU caches", what="SLRU caches", otherwise="PostgreSQL 13 or later")
 def slru(interval: Interval, top: int) -> Part:
     """Return the section on the caches of transaction status, subtransactions, multixacts and similar."""
-    view, title = "pg_stat_slru", "SLRU caches"
-    missing = interval.missing_reason(view)
-    if missing:
-        step = missing[1] or "PostgreSQL 13 or later"
-        return section("slru", title, not_measured=[missing_measurement("SLRU caches", missing[0], step)])
+    view = "pg_stat_slru"
     rows = interval.query(
         """select name, blks_hit as hits, blks_read as reads,
           blks_hit / nullif(blks_hit + blks_read, 0) as hitrate, blks_written as written,
@@ -188,7 +177,7 @@ def slru(interval: Interval, top: int) -> Part:
         view,
     )
     notes = [] if rows else ["no SLRU cache was used"]
-    return section("slru", title, [table("", _SLRU, rows)], notes=notes)
+    return section("slru", "SLRU caches", [table("", _SLRU, rows)], notes=notes)
 
 
 def changes(interval: Interval, top: int) -> Part:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, relation_name
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import needs
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -20,12 +21,9 @@ _OURS = "('client', 'session')"
 _STATES = "('transaction_isolation', 'transaction_read_only', 'transaction_deferrable')"
 
 
+@needs("pg_settings", name="settings", title="Settings")
 def settings(interval: Interval, top: int) -> Part:
     """Return the section on settings that changed, and on those that are not the default."""
-    title = "Settings"
-    missing = interval.missing_reason("pg_settings")
-    if missing:
-        return section("settings", title, not_measured=[missing_measurement("settings", *missing)])
     before, after = interval.ends("pg_settings")
     changed = interval.query(
         f"""select coalesce(a.name, b.name) as setting, a.setting as before, b.setting as after,
@@ -47,7 +45,7 @@ def settings(interval: Interval, top: int) -> Part:
     notes = [f"{row['name']} waits for a restart" for row in pending]
     return section(
         "settings",
-        title,
+        "Settings",
         [
             table("Changed", _CHANGED, changed),
             table("Not the default, at the end", _SET, rows),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, relation_name
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+def text_column(name: str, sql: str = "", kind: str = "text") -> tuple[str, str, str, str, str]:
+    """Return an `extra` column of text; without `sql`, the relation has a column of that name."""
+    return sql or name, name, kind, "text", "VARCHAR"
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One view to read.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, section, table
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.engines.postgres.section_helpers import JIT_COUNTS, JIT_TIMES, column_or_null, setting
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.engines.shared_sections import needs
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -26,12 +28,9 @@ _JIT = columns(
 )
 
 
+@needs(VIEW, name="totals", title="Statements by database and role", what="statements")
 def totals(interval: Interval, top: int) -> Part:
     """Return the section with sums over the statements of each database and of each role."""
-    title = "Statements by database and role"
-    missing = interval.missing_reason(VIEW)
-    if missing:
-        return section("totals", title, not_measured=[missing_measurement("statements", *missing)])
     names = {}
     if interval.has("pg_stat_database"):
         rows = interval.query(f"select datid, datname from {interval.ends('pg_stat_database')[1]}")
@@ -41,7 +40,7 @@ def totals(interval: Interval, top: int) -> Part:
     has = interval.columns(VIEW)
     return section(
         "totals",
-        title,
+        "Statements by database and role",
         [
             table("By database", columns("of:text:database" + _shown(interval, has)), by_database, top=top),
             table(
@@ -79,8 +78,7 @@ def _where(interval: Interval) -> str:
     top = "toplevel is not false" if "toplevel" in interval.columns(VIEW) else "true"
     ours = ""
     if interval.has("statement_texts"):
-        texts = interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}")
-        ids = ", ".join(str(int(row["queryid"])) for row in texts if is_ours(row["query"] or ""))
+        ids = ", ".join(key for key, text in statement_texts(interval).items() if is_ours(text))
         ours = f" and queryid not in ({ids})" if ids else ""
     return f"verdict in ('ok', 'evicted') and calls > 0 and {top}{ours}"
 

@@ -11,17 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES, SECRET_WORDS
-from dbdyno.snapshot.engines.postgres.catalog import (
-    COLUMNS,
-    FOREIGN_KEYS,
-    FUNCTIONS,
-    PLANNER,
-    SEQUENCES,
-    STATISTICS,
-    TRIGGERS,
-    VIEWS,
-)
-from dbdyno.snapshot.engines.postgres.source import Source
+from dbdyno.snapshot.engines.postgres.catalog import CATALOGS
+from dbdyno.snapshot.engines.postgres.source import Source, text_column
 from dbdyno.snapshot.engines.view import Column
 
 _MAY_BE_SECRET = " or ".join(f"strpos(name, '{word}') > 0" for word in SECRET_WORDS)
@@ -156,7 +147,7 @@ DATABASE: tuple[Source, ...] = (
                 "count",
                 "BIGINT",
             ),
-            ("array_to_string(reloptions, ', ')", "options", "text", "text", "VARCHAR"),
+            text_column("options", "array_to_string(reloptions, ', ')"),
         ),
     ),
     Source(
@@ -171,14 +162,7 @@ DATABASE: tuple[Source, ...] = (
             ("indkey[0]", "first_column", "gauge", "count", "BIGINT"),
         ),
     ),
-    COLUMNS,
-    PLANNER,
-    FUNCTIONS,
-    FOREIGN_KEYS,
-    TRIGGERS,
-    VIEWS,
-    STATISTICS,
-    SEQUENCES,
+    *(source for source, _ in CATALOGS),
 )
 """Views read in each database, whose oid becomes the first key."""
 
@@ -206,7 +190,7 @@ SIZES: tuple[Source, ...] = (
         states=True,
         only=frozenset({"oid", "spcname"}),
         extra=(
-            ("pg_tablespace_location(oid)", "location", "text", "text", "VARCHAR"),
+            text_column("location", "pg_tablespace_location(oid)"),
             (
                 f"case when {_MAY_SIZE} or has_tablespace_privilege(oid, 'create') then pg_tablespace_size(oid) end",
                 "size_bytes",

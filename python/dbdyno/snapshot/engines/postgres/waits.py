@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.base.sections import Part, Row, columns, missing_measurement, section, table
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
-from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.sessions.history import WITHOUT
 from dbdyno.snapshot.sessions.summed_samples import SummedSamples
 

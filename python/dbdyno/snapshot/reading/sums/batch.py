@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.memory import memory_connection
+from dbdyno.base.sql_text import literal, quoted
+from dbdyno.evidence.memory import memory_connection, row_dicts
 from dbdyno.snapshot.engines.view import Column, Verdict
-from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql, quoted
+from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql
 from dbdyno.snapshot.reading.ends import NO_VIEW, Ends, scope_rows
 from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.metric import Metric
@@ -98,9 +98,7 @@ class Batch:
         """Return the rows of a query over the tables of `views`."""
         for view in views:
             self.table(view)
-        cursor = self.connection.execute(sql)
-        names = [column[0] for column in cursor.description or []]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return row_dicts(self.connection.execute(sql))
 
     def metrics(self) -> Sequence[Sequence[tuple[Metric, float | None]]]:
         """Return the metrics of each pair."""

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
 from dbdyno.snapshot.reading.sums.day import Day
 from dbdyno.snapshot.reading.sums.index import sampled_rows, snapshots_around, snapshots_in_range
 from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot
 from dbdyno.snapshot.reading.sums.total import FOLD_COLUMNS, fold_folded, fold_parts, total_sql
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.ends import Ends

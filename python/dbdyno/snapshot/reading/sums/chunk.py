@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import make_inner_folder, restrict_mode
+from dbdyno.base.files import make_inner_folder
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.clock import elapsed_ns
-from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums import look_sums
 from dbdyno.snapshot.reading.sums.batch import Batch
 from dbdyno.snapshot.reading.sums.index import VERSION, sampled_rows
@@ -42,7 +42,7 @@ from dbdyno.snapshot.reading.sums.pairwise import Pairwise
 from dbdyno.snapshot.reading.sums.total import fold_parts
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_checksum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.ends import Ends
@@ -243,16 +243,17 @@ class Chunk:
         if not sources:
             return [], 0
         path = temp_path / f"{view}.parquet"
-        _copy(batch, " union all by name ".join(sources), path)
+        write_query(batch.connection, " union all by name ".join(sources), path)
         kept = list(columns.values())
-        count = _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), temp_path / f"{view}.sum.parquet")
+        folded = fold_parts(f"read_parquet({literal(str(path))})", kept)
+        count = write_query(batch.connection, folded, temp_path / f"{view}.sum.parquet")
         return kept, count
 
     def _write_samples(self, batch: Batch, view: str, temp_path: Path) -> bool:
         """Write what was sampled in the hour to one file, and return True if there was anything."""
         there = sampled_rows(self.chain[1:], view)
         if there:
-            _copy(batch, f"from {there}", temp_path / f"{view}.parquet")
+            write_query(batch.connection, f"from {there}", temp_path / f"{view}.parquet")
         return bool(there)
 
 
@@ -276,15 +277,6 @@ def _shared(shape: Mapping[str, Any]) -> JsonObject:
 def _small(part: Mapping[str, Any]) -> JsonObject:
     """Return a sub-interval in a dict of minimal size; most have no verdicts and no changed settings."""
     return {name: value if value != [] else () for name, value in part.items()}
-
-
-def _copy(batch: Batch, query: str, path: Path) -> int:
-    """Write the rows of a query to a file, and return their number."""
-    row = batch.connection.execute(
-        f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
-    ).fetchone()
-    restrict_mode(path)
-    return int(row[0]) if row else 0
 
 
 def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> JsonObject:

@@ -22,13 +22,13 @@ from weakref import WeakKeyDictionary
 
 from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.base.files import file_replacement, make_inner_folder
+from dbdyno.base.sql_text import literal
 from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot, IndexedSnapshots
 from dbdyno.snapshot.reading.sums.manifests import BLOCK, File, Manifests, Totals
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
 from dbdyno.snapshot.store.integrity import damage
 from dbdyno.snapshot.store.locks import PACKS
-from dbdyno.snapshot.store.parquet import literal
 
 FOLDER = "sums"
 VERSION = 3

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.base.files import restrict_mode
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.difference import union_columns
 from dbdyno.snapshot.sessions.active import (
     MINUTE_US,
@@ -29,7 +29,7 @@ from dbdyno.snapshot.sessions.active import (
     other_rows,
 )
 from dbdyno.snapshot.sessions.samples import activity_columns
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.store.parquet import write_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,9 +90,7 @@ def write_look_sums(
         LONGEST: longest_transactions(hour, source, 0, TRANSACTIONS_KEPT),
     }
     for name, query in queries.items():
-        path = folder / f"{name}.parquet"
-        connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
-        restrict_mode(path)
+        write_query(connection, query, folder / f"{name}.parquet")
     return True
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.snapshot.reading.ends import Ends
 from dbdyno.snapshot.reading.sums.batch import Batch, counter_columns
 from dbdyno.snapshot.store.folder import Snapshot, Store
-from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.metric import Metric

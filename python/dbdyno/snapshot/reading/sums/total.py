@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbdyno.base.sql_text import literal, quoted
 from dbdyno.snapshot.engines.view import WORDS, Column
-from dbdyno.snapshot.reading.difference import Sides, quoted
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.reading.difference import Sides
 
 FOLD_COLUMNS = ("good", "bad", "word", "bad_why", "least", "last_part", "last_life")
 """The columns of a folded row besides keys, texts and counters."""
