@@ -105,10 +105,10 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("outside", "record 1 is outside the times in the slice's end record"),
         ("too many", "the slice's end record reports 10 transactions, but 5 were recorded"),
         ("too few", "has 4 transactions, but 5 were requested"),
-        ("other end", "ended slice 78 where slice 2 was asked for"),
+        ("other end", "ended slice 78, but slice 2 was requested"),
         ("short records", "wrote an invalid record"),
         ("prints", "wrote an invalid record, number 10: 'INFO connection pool is warm"),
-        ("goes on", "goes on after its answer: 10 bytes that are no whole record"),
+        ("goes on", "wrote more after its answer: 10 bytes that are no whole record"),
         ("fails", "cannot go on: the password is *** and more (SQLSTATE 57P01)"),
     ],
 )
@@ -129,7 +129,7 @@ def test_what_a_client_prints_between_slices_is_named_too():
         own.connect()
         own.turn(1, None, 1)
         time.sleep(0.3)
-        with pytest.raises(ClientError, match=r"wrote what nobody asked for: .*'DEBUG slice is done'"):
+        with pytest.raises(ClientError, match=r"wrote data that was not requested: .*'DEBUG slice is done'"):
             own.turn(2, None, 1)
 
 
@@ -152,8 +152,8 @@ def test_a_client_that_dies_or_hangs_is_named_and_may_be_started_again(how: str,
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("other version", "speaks version 9 of the protocol, and this is version 1"),
-        ("other clock", "has another clock"),
+        ("other version", "speaks version 9 of the protocol; expected version 1"),
+        ("other clock", "uses another clock"),
         ("greets with text", "wrote an invalid record, number 1: 'Picked up JAVA_TOOL_OPTIONS"),
     ],
 )

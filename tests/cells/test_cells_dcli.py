@@ -186,4 +186,4 @@ def test_history_is_a_recording_of_what_nobody_watched(server: str, tmp_path: Pa
 
 def test_history_of_no_length_is_refused(tmp_path: Path):
     found = asked("history", "-H", "cel01", "--last", "5s", "--out", tmp_path / "x")
-    assert "is not a valid time to look back" in str(found.exception)
+    assert "is outside the allowed range" in str(found.exception)

@@ -91,9 +91,9 @@ def test_commands_are_joined_and_piped(asked: Cell, line: str, output: str, code
         ("echo a | grep", "no pattern"),
         ("echo a | grep '['", "grep: "),
         ("cat /etc/passwd", "No such file or directory"),
-        ("echo a | head -n x", "no number of lines"),
+        ("echo a | head -n x", "not a number of lines"),
         ("echo a | sort -t, -k2", "option -t is not understood"),
-        ("echo a | sort -k 0", "no number of a field"),
+        ("echo a | sort -k 0", "not the number of a field"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(asked: Cell, line: str, errors: str):

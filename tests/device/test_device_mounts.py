@@ -169,7 +169,7 @@ def test_a_mount_that_polls_says_so_and_ends_like_any_other(tmp_path: Path):
 def test_a_mount_does_not_poll_on_the_only_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     require_fuse()
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
-    with pytest.raises(DeviceError, match="none is left for the program"):
+    with pytest.raises(DeviceError, match="no processor is left for the program"):
         open_mount({**spec(empty_folder(tmp_path)), "polls": True})  # type: ignore[typeddict-item]
 
 
@@ -267,7 +267,7 @@ def _nothing_is_left(folder: Path) -> None:
     [
         (("gp4", "m"), "did you mean gp3?"),
         (("gp3", "m", "--set", "iop=3"), "did you mean iops?"),
-        (("gp3", "m", "--set", "iops"), "is no KEY=VALUE"),
+        (("gp3", "m", "--set", "iops"), "is not KEY=VALUE"),
         (("gp3", "m", "--set", "iops=-1"), "expected a number from 1"),
         (("gp3", "absent"), "mkdir -p"),
         (("gp3", ".", "--back", "m"), "is not empty (m)"),

@@ -61,7 +61,7 @@ def test_writes_of_a_redo_probe_are_the_times_of_the_device(slow: Path, tmp_path
     assert "The writes had 4 KB" in sentences
     assert [job["job"] for job in page["jobs"]] == ["first half of the writes", "second half of the writes"]  # type: ignore[attr-defined]
     for words, said in (
-        (("last", "--path", "2"), "the probe wrote to one path"),
+        (("last", "--path", "2"), "the probe wrote to only one path"),
         (("last", "last"), "only flash probes are fitted together"),
         (("absent",), "names no run"),
         (("absent.json",), "cannot be read"),

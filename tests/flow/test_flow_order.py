@@ -102,7 +102,9 @@ def test_no_time_is_taken_where_two_arms_answer_differently(tmp_path: Path) -> N
     plan = small()
     other = Script("duckdb bad", SQL["bad"].replace("priority = 1", "priority = 2"))
     plan = replace(plan, arms=[plan.arms[0], replace(plan.arms[1], scripts=[other]), *plan.arms[2:]])
-    with pytest.raises(TargetError, match=r"two arms give different answers over 8,000 lines: .* alone has") as caught:
+    with pytest.raises(
+        TargetError, match=r"two arms return different rows for 8,000 lines of input: .* alone has"
+    ) as caught:
         start(plan, tmp_path)
     assert "good order" in str(caught.value.where) and "bad order" in str(caught.value.where)
 
@@ -120,7 +122,7 @@ def test_an_engine_says_its_own_words_and_goes_on_and_its_death_is_named(tmp_pat
     engine = EngineProcess(ENGINES["duckdb"], tmp_path / "e", {}, lambda: False, 60)
     try:
         engine.tables("small", tmp_path / "t")
-        with pytest.raises(FlowError, match=r"DuckDB says: .*no_such_table"):
+        with pytest.raises(FlowError, match=r"DuckDB reports: .*no_such_table"):
             engine.run("small", True, "select * from no_such_table")
         assert len(engine.run("small", True, SQL["good"]).rows) > 1
         engine.process.kill()

@@ -110,7 +110,7 @@ def test_a_part_comes_by_the_folder_once_and_nothing_is_left(tmp_path: Path, mon
         monkeypatch.setattr(shared_folder, "SHOWN_S", 0.0)
         with pytest.raises(TargetError, match=f"does not show {placed.name} here"):
             shared.read(placed)
-        with pytest.raises(TargetError, match="is another one on this host"):
+        with pytest.raises(TargetError, match="is a different folder on this host"):
             refuse_unshared_folder(shared.path, "other")
         shared.close()
         with pytest.raises(TargetError, match="cannot be used on this host: No such file or directory"):

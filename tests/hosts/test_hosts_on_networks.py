@@ -285,7 +285,7 @@ def test_a_lasting_partition_leaves_nothing_altered_and_the_run_is_finished_late
         run.cut(2)
         assert run.process.wait(300) == 2
         said = (desk.folder / "said").read_text()
-        assert "2 hosts began this run, and 1 are left" in said
+        assert "this run began on 2 hosts, but now only 1 can be reached" in said
         assert run.status() == "aborted"
         assert found.server.read_auto_conf() == before
         assert conn.execute("show bgwriter_delay").fetchone() == ("200ms",)

@@ -63,7 +63,7 @@ def test_aggregated_intervals_give_means_and_counts() -> None:
 
 def test_intervals_of_several_threads_are_refused_for_they_overlap() -> None:
     line = "1763000000 10 9000 9000000 500 1500\n"
-    with pytest.raises(EvidenceError, match="no consecutive intervals"):
+    with pytest.raises(EvidenceError, match="two or more intervals in order of time"):
         read_text(line * 3, "p.log")
 
 

@@ -141,7 +141,7 @@ def ended(file: Path) -> bool:
 
 def test_a_client_that_lies_ends_the_run_and_loses_no_whole_block(lab, tmp_path):
     said = lab("run", lab.plan(arm("backwards", tmp_path / "pid")), code=2).stderr
-    assert "the client " in said and "tells operations that cannot be true: times go backwards" in said
+    assert "the client " in said and "reports impossible operations: times go backwards" in said
     assert ended(tmp_path / "pid")
     (run,) = lab.folder.glob("runs/*")
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
@@ -310,7 +310,7 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
     [
         ("fetch-size", {"delay": "far"}, "'far' is not a duration"),
         ("fetch-size", {"client": "dbdyno"}, "the built-in client reads all rows at once"),
-        ("fetch-size", {"rows": "1,2"}, "expected one number of rows for the table"),
+        ("fetch-size", {"rows": "1,2"}, "expected only one number of rows for the table"),
         ("bind-variables", {"statement_mode": "guessed"}, "is not a level of this factor"),
         ("drivers", {"client": "odbc"}, "is not a level of this factor"),
         ("bind-variables", {"plan_time": "maybe"}, "is not a level of this factor"),

@@ -148,7 +148,7 @@ def test_no_pg_dump_of_the_newer_server() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--table", "t"), "--table is for tables: --database moves all of them"),
+        (("--table", "t"), "--table works only for single tables: --database moves all tables"),
         (("--into", "t"), "--into is for tables"),
         (("--mode", "replace"), "--mode is for tables"),
         (("--create",), "--create is for tables"),
@@ -188,5 +188,5 @@ def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
 def test_a_file_that_is_no_archive(tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "x.dump"
     place.write_bytes(content)
-    with pytest.raises(MoveError, match=r"is not a whole archive|is an archive of version 1\.99"):
+    with pytest.raises(MoveError, match=r"is not a complete archive|is an archive of version 1\.99"):
         read(place)

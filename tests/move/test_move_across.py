@@ -86,7 +86,7 @@ def test_a_query_makes_its_table_and_a_merge_counts(lab: Lab) -> None:
     [
         (("--table", "t", "--into", "nowhere"), "there is no such table"),
         (("--table", "t", "--into", "narrow"), "has no column 'x'"),
-        (("--table", "t", "--into", "u", "--text", "x"), "is not for the way from server to server"),
+        (("--table", "t", "--into", "u", "--text", "x"), "does not work from server to server"),
         (("--table", "t", "--into", "u", "--verify", "files"), "a move from server to server has no files"),
         (("--query", "select 1 as id"), "--into"),
         (("--table", "t", "--into", "checked"), "check constraint"),

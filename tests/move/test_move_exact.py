@@ -162,7 +162,7 @@ def test_no_rows_and_1600_columns(lab: Lab) -> None:
         (("--table", "a.b.c.d"), "is not a table name"),
         (("--table", "t", "--columns", "id,nope"), "has no column 'nope'"),
         (("--table", "t", "--where", "nope = 1"), 'column "nope" does not exist'),
-        (("--table", "t", "--where", "id = 1) or (true"), "closes nothing"),
+        (("--table", "t", "--where", "id = 1) or (true"), "no matching opening bracket"),
         (("--query", "select 1 as a, 2 as a"), "two columns are named 'a'"),
         (("--query", "delete from t"), "syntax error"),
         (("--query", "with x as (delete from t returning id) select * from x"), "WITH clause"),

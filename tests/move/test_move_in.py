@@ -102,7 +102,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
         ("u (id int check (id < 50), x text, note text)", (), "check constraint"),
         ("u (id int, x text, note text)", ("--mode", "merge"), "need a --key"),
         ("u (id int, x text, note text)", ("--mode", "merge", "--key", "nope"), "no column 'nope'"),
-        ("u (id int, x text, note text)", ("--where", "true"), "is for the way out"),
+        ("u (id int, x text, note text)", ("--where", "true"), "works only if SOURCE is"),
     ],
 )
 def test_what_cannot_go_in_changes_nothing(lab: Lab, table: str, words: tuple[str, ...], said: str) -> None:
@@ -207,11 +207,11 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "publish", ended)
-    with pytest.raises(MoveError, match="all of them are there, or none is") as told:
+    with pytest.raises(MoveError, match="either all of them are in the table, or none") as told:
         loaded(lab)
     assert "count the rows of the table" in str(told.value)
     monkeypatch.setattr(loading, "publish", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="all of them are there, or none is: count the rows"):
+    with pytest.raises(KeyboardInterrupt, match="either all of them are in the table, or none: count the rows"):
         loaded(lab)
     monkeypatch.setattr(loading, "fill", interrupted)
     with pytest.raises(KeyboardInterrupt, match="nothing of u was changed"):

@@ -26,12 +26,12 @@ def test_a_whole_condition_is_taken_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("true) union select (1", "line 1, column 5: ) closes nothing"),
+        ("true) union select (1", "line 1, column 5: ) has no matching opening bracket"),
         ("true; drop table t", "a semicolon"),
         ("x = 'open", "' is not closed"),
         ('"open = 1', '" is not closed'),
         ("(a = 1", "( is not closed"),
-        ("a = (1]", "] closes nothing"),
+        ("a = (1]", "] has no matching opening bracket"),
         ("\n\n  $a$ )", "line 3, column 3: $a$ is not closed"),
         ("/* /* */ 1", "the comment is not closed"),
         ("  ", "is empty"),

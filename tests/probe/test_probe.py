@@ -254,7 +254,7 @@ def test_the_arms_of_flash_log_differ_by_the_race_alone() -> None:
     assert off["hand_over"], "its writes go through a thread too"
     with pytest.raises(PlanError, match="no factor 'colour'"):
         on_host("flash-log", {"colour": "red"})
-    with pytest.raises(PlanError, match="expected two for a race"):
+    with pytest.raises(PlanError, match="a race needs two paths"):
         on_host("flash-log", {"paths": "/x/a"})
     with pytest.raises(PlanError, match="does not run on this host"):
         on_host("redo-size", {})

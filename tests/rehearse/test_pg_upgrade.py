@@ -95,7 +95,7 @@ def test_what_pg_upgrade_refuses_is_named(old: EmbeddedPostgres, tmp_path: Path)
     assert (done.returncode, "pg_upgrade refuses" in done.stderr) == (2, True), done.stdout + done.stderr
     assert "must allow connections" in done.stderr
     assert "closed" in done.stderr, "the list that pg_upgrade wrote is shown, because it is removed"
-    assert "next: correct the named cause" in done.stderr
+    assert "next: correct this cause" in done.stderr
 
 
 def test_a_folder_that_cannot_be_upgraded_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -283,8 +283,8 @@ def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, c
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("OLD", "--load", "statements"), "one of NEW, --change and --new"),
-        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "one of NEW, --change and --new"),
+        (("OLD", "--load", "statements"), "give NEW, --change or --new"),
+        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "give NEW, --change or --new"),
         (("OLD", "--new", "version=9", "--load", "statements"), "no PostgreSQL 9 is installed here"),
         (("OLD", "--new", "bindir=/nowhere", "--load", "statements"), "does not contain a working PostgreSQL server"),
         (("OLD", "--new", "newest", "--load", "statements"), "expected bindir=FOLDER or version=17"),

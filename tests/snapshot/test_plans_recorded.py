@@ -59,7 +59,7 @@ def test_what_is_no_recording_is_refused_with_the_next_step(lab: Lab, tmp_path: 
     assert "dbdyno trace record" in (refused.value.next_step or "")
     looks = {"schema": SCHEMA, "kind": "trace", "format": "postgresql waits", "options": {"mode": "read"}}
     Run(tmp_path / "other", looks).save(status="complete")
-    with pytest.raises(SnapshotError, match="does not tell short executions apart") as refused:
+    with pytest.raises(SnapshotError, match="cannot distinguish short executions") as refused:
         page_of_recordings(lab.store, [tmp_path / "other"], PlanOptions())
     assert "--exact" in (refused.value.next_step or "")
     both = dbdyno("snap", "plans", "--trace", tmp_path, "--log", tmp_path)

@@ -358,7 +358,7 @@ def test_a_class_of_waits_that_was_given_up_is_a_warning_with_its_time() -> None
 def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no server is named"):
         find_process(None, None, None)
-    with pytest.raises(TraceError, match="in several ways"):
+    with pytest.raises(TraceError, match="by several options"):
         find_process("host=x", 1, None)
     with pytest.raises(TraceError, match="no running server uses this data folder"):
         find_process(None, None, tmp_path)

@@ -160,7 +160,7 @@ def test_a_capture_that_writes_wants_a_database_to_copy_before_anything_runs(
     turns = SESSIONS * EACH
     assert f"the capture writes in {2 * turns} of" in said
     assert "25006" in said
-    assert 'next: add to [workload]: template = "' in said
+    assert 'next: add template = "' in said
     assert databases(engine) == before
 
 

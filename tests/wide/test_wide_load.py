@@ -162,4 +162,4 @@ def test_an_import_of_no_rows_is_an_error(shop: str, wide_lab: WideLab, tmp_path
     given = words(shop, wide_lab, tmp_path / "job", "--direct")
     given[given.index("--query") + 1] += " where false"
     done = dbdyno(*given)
-    assert done.returncode == 2 and "no row became an SSTable" in done.stderr
+    assert done.returncode == 2 and "no SSTable was written" in done.stderr

@@ -107,7 +107,7 @@ def _every_flash_disk(cell: CellState, change: Change) -> None:
     if unknown:
         raise RefusedError(2007, f"celldisk does not exist: {', '.join(unknown)}")
     if asked != {name for name, flash in disks.items() if flash}:
-        raise refusal("in this model a flash cache and a flash log lie on all flash disks")
+        raise refusal("in this model, a flash cache or flash log always uses all flash disks")
 
 
 # --- flash cache and flash log ---
@@ -124,7 +124,7 @@ def _create_flash_cache(cell: CellState, change: Change) -> str:
     free = sum(cell.free_bytes(facts, disk) for disk in facts["cell_disks"] if disk["flash"])
     wanted = free if given is None else given
     if not 0 < wanted <= free:
-        raise refusal(f"the flash disks have {free / 2**30:.6g}G free")
+        raise refusal(f"the flash disks have only {free / 2**30:.6g}G free")
     mode = "write-through" if cell.mode == "none" else cell.mode
     cell.rack.run_command(cell.number, "create-flash-cache", mode=mode, size_gb=wanted / 2**30)
     cell.mode, cell.flushing = mode, None
@@ -212,7 +212,7 @@ def _create_grid_disks(cell: CellState, change: Change) -> str:
         if extra.name in taken:
             raise refusal(f"grid disk {extra.name} exists")
     if not 0 < wanted <= free:
-        raise refusal(f"each cell disk has {free / 2**30:.6g}G free")
+        raise refusal(f"each cell disk has only {free / 2**30:.6g}G free")
     cell.extra += made
     return "".join(f"GridDisk {extra.name} successfully created\n" for extra in made)
 
@@ -247,7 +247,7 @@ def _alter_grid_disks(cell: CellState, change: Change) -> str:
         raise RefusedError(2007, f"griddisk does not exist: {', '.join(sorted(said - everything))}")
     parts = [name for name, own in groups.items() if 0 < len(own & said) < len(own)]
     if parts:
-        raise refusal(f"in this model the grid disks of a group have one policy: {parts[0]}")
+        raise refusal(f"in this model, all grid disks of group {parts[0]} must have the same caching policy")
     for group, own in groups.items():
         if own & said:
             cell.rack.run_command(cell.number, "caching", group=group, caching=policy)

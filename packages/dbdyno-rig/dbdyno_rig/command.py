@@ -25,19 +25,30 @@ SLOW = 0.8
 
 @click.command("cells")
 @click.option(
-    "--model", "name", default="exadata-x2", show_default=True, metavar="NAME|FILE", help="Machine with storage cells."
+    "--model",
+    "name",
+    default="exadata-x2",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Modelled machine whose storage cells are served.",
 )
-@click.option("--cells", "count", type=click.IntRange(1, 1000), help="Number of cells (default: that of the machine).")
+@click.option(
+    "--cells", "count", type=click.IntRange(1, 1000), help="Number of cells (default: as many as the machine has)."
+)
 @click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option(
     "--port",
     default=0,
     type=click.IntRange(0, 65_000),
     metavar="BASE",
-    help="First port; each cell has one (default: free ports).",
+    help="Port of the first cell; the other cells get the ports after it (default: any free ports).",
 )
 @click.option(
-    "--speed", default=60.0, show_default=True, type=Number(0.01, 100_000), help="Virtual seconds per second."
+    "--speed",
+    default=60.0,
+    show_default=True,
+    type=Number(0.01, 100_000),
+    help="Speed of the virtual time: virtual seconds per real second.",
 )
 @click.option(
     "--workload",
@@ -46,24 +57,26 @@ SLOW = 0.8
     default=("mixed",),
     show_default=True,
     metavar="NAME|KIND[,KEY=VALUE...]",
-    help="Continuous load of the database: quiet, mixed, or a workload of the model; several run at the same time.",
+    help="Continuous load on the database: quiet, mixed, or a workload of the model. Repeat to run several at once.",
 )
 @click.option(
-    "--sessions", type=click.IntRange(1, 10_000), help="Sessions of a workload that does not set them (default: 8)."
+    "--sessions",
+    type=click.IntRange(1, 10_000),
+    help="Number of sessions for a workload that does not set it (default: 8).",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="PARAMETER=VALUE",
-    help="Parameter of the machine, by its path or the last part of the path.",
+    help="Change a parameter of the machine, named by its path or the last part of the path.",
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option(
     "--keys",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Public keys to accept (default: a new key pair is made).",
+    help="Public keys that may log in (default: those of a new key pair).",
 )
 @click.option(
     "--folder",

@@ -70,7 +70,7 @@ def _grep(words: Sequence[str], given: str, *, extended: bool = False) -> Progra
     options, rest = _options(words, "ivcwqEF", "e")
     pattern = options["e"] if "e" in options else rest.pop(0) if rest else None
     if pattern is None:
-        raise UsageError("no pattern")
+        raise UsageError("no pattern is given")
     _no_files(rest)
     if "F" in options:
         pattern = re.escape(pattern)
@@ -93,7 +93,7 @@ def _count(words: Sequence[str]) -> int:
     _no_files(rest)
     text = options.get("n", "10")
     if not text.isdigit():
-        raise UsageError(f"{text}: no number of lines")
+        raise UsageError(f"{text}: not a number of lines")
     return int(text)
 
 
@@ -111,7 +111,7 @@ def _sort(words: Sequence[str], given: str) -> ProgramResult:
     _no_files(rest)
     field = options.get("k", "1").split(",")[0].rstrip("nr")
     if not field.isdigit() or field == "0":
-        raise UsageError(f"{field}: no number of a field")
+        raise UsageError(f"{field}: not the number of a field")
 
     def key(line: str) -> tuple[float, str]:
         text = " ".join(line.split()[int(field) - 1 :])

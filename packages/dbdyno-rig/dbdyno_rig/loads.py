@@ -64,7 +64,7 @@ def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: 
         workload = workload_of(text)
         count = workload.pop("sessions", sessions or SESSIONS)
         if not isinstance(count, int) or not 1 <= count <= 10_000:
-            raise ModelError("sessions is a whole number from 1 to 10,000", where=text)
+            raise ModelError("sessions must be a whole number from 1 to 10,000", where=text)
         loads.append((count, workload))
     (first, workload), *beside = loads
     return Load(workload, first, seed, {**machine, **settings}, tuple(beside))
@@ -92,7 +92,7 @@ def pair(text: str, where: str) -> tuple[str, str]:
     """
     key, equals, value = text.partition("=")
     if not (key.strip() and equals and value.strip()):
-        raise ModelError(f"{text!r} is no KEY=VALUE", where=where)
+        raise ModelError(f"{text!r} is not KEY=VALUE", where=where)
     return key.strip(), value.strip()
 
 

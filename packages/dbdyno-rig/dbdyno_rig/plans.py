@@ -44,7 +44,7 @@ def alter_iorm_plan(cell: CellState, change: Change) -> str:
     if objective not in OBJECTIVES:
         raise_syntax_error()
     if change.options.get("catplan", "") not in ("", []):
-        raise refusal("this model knows no categories")
+        raise refusal("this model does not support categories")
     if "dbplan" in change.options:
         lines = _lines(change.options["dbplan"])
         _put_plan(cell, lines)
@@ -90,7 +90,7 @@ def _lines(value: Value) -> list[str]:
         names.append(checked["name"].lower())
         lines.append(",".join(f"{key}={text}" for key, text in checked.items()))
     if len(set(names)) < len(names):
-        raise refusal("a database has two directives")
+        raise refusal("the plan has two directives for the same database")
     _check_levels(directives, names)
     return lines
 
@@ -99,7 +99,7 @@ def _directive(directive: dict[str, Value]) -> dict[str, str]:
     checked: dict[str, str] = {}
     for key, value in directive.items():
         if key not in SPELLINGS:
-            raise refusal(f"this model knows no {key} of a database")
+            raise refusal(f"this model does not support {key} in a directive")
         text = text_of(value)
         if key == "name":
             good = _NAME.fullmatch(text) is not None
@@ -127,7 +127,7 @@ def _check_levels(directives: Sequence[Any], names: Sequence[str]) -> None:
         if "level" in directive:
             sums[directive["level"]] = sums.get(directive["level"], 0) + int(directive["allocation"])
     if sums and "other" not in names:
-        raise refusal("a plan with allocations has a directive for other")
+        raise refusal("a plan with allocations must have a directive for other")
     for level, total in sums.items():
         if total > 100:
-            raise refusal(f"the allocations of level {level} are {total} together")
+            raise refusal(f"the allocations of level {level} add up to {total}, which is more than 100")

@@ -73,9 +73,9 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     except FileExistsError as error:
         raise CellsError(
-            "was put there by somebody else just now",
+            "was created by another process just now",
             where=str(path),
-            next_step="name a folder that nobody else may write: --folder",
+            next_step="name a folder with --folder to which no other user may write",
         ) from error
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -253,7 +253,7 @@ class Servers:
             raise CellsError(
                 f"no cell can be served there: {reason}",
                 where=f"{self.listen}:{port}",
-                next_step="--port names the first of the ports, --keys a file of public keys",
+                next_step="name the first of the free ports with --port, and a file of public keys with --keys",
             ) from error
 
     async def __aexit__(self, *_: object) -> None:

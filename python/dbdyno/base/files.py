@@ -73,7 +73,8 @@ def read_user_file(path: Path) -> str:
     if len(text) > USER_FILE_MOST:
         raise OSError(
             errno.EFBIG,
-            f"the file has more than {USER_FILE_MOST >> 20} million characters, too many for a file of this kind",
+            f"the file has more than {USER_FILE_MOST >> 20} million characters, which is too large for a file of this "
+            "kind",
         )
     return text
 

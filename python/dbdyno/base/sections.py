@@ -15,9 +15,9 @@ from typing import NotRequired, TypedDict
 from dbdyno.base.json_types import JsonObject
 
 Row = JsonObject
-"""A row of a query by column name."""
+"""A row of a query's result: values by column name."""
 NOTHING = "nothing in this interval"
-"""Note of a section that has no row, nothing unmeasured and no note."""
+"""Note for a section that has no rows, nothing unmeasured and no other note."""
 
 
 class Heading(TypedDict):
@@ -49,7 +49,7 @@ class MissingMeasurement(TypedDict):
 class Part(TypedDict):
     """A section of a report.
 
-    `why` is what happened, for the head of the page; `drawn` is the data of the charts in `figures`.
+    `why` says what happened, for the head of the page; `drawn` is the data of the charts in `figures`.
     """
 
     name: str

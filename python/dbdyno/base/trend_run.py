@@ -8,9 +8,9 @@ from typing import TypedDict
 class TrendRun(TypedDict, total=False):
     """A run of the trend; all dictionaries are by arm, except `canaries` and `off`.
 
-    `values`, `lows` and `highs` are the value that is followed with its interval, `levels` the arm's own level,
-    `failed` the share that failed if it is too large. `off` is the ratio of its canaries to the usual ones, `unread`
-    the reason why nothing could be read.
+    `values` is the value that is followed, `lows` and `highs` its interval, `levels` the arm's own level, and `failed`
+    the share of failed transactions if it is too large. `off` is the ratio of the run's canaries to the usual values,
+    and `unread` the reason why the run could not be read.
     """
 
     run: str

@@ -32,7 +32,7 @@ def check_findings(findings: Iterable[leftovers.Finding]) -> Check:
     record = left[0].source.record
     steps = {
         "held": "wait until that run has ended",
-        "retrying": f"its guardian (process {record.guardian.get('pid')}) goes on trying",
+        "retrying": f"wait: its guardian (process {record.guardian.get('pid')}) is still trying to restore the setting",
         "left": leftovers.restore_command(record),
     }
     return Check(

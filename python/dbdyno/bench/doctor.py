@@ -65,7 +65,7 @@ def examine_server(dsn: str | None) -> list[Check]:
         return _examine_mariadb(dsn)
     if kind is not ENGINE:
         raise TargetError(
-            f"{kind.word} is not a server to check",
+            f"{kind.word} is not a server that can be checked",
             where=dsn or "",
             next_step="name a server: postgresql://user@host/db or mariadb://user@host/db",
         )

@@ -67,8 +67,8 @@ class ObjectExistsError(TargetError):
 
     def __init__(self, refused: TargetError, undo: Undo) -> None:
         step = (
-            "it is another run's, or yours; the teardown was not run, so that nothing of yours is dropped: remove by"
-            " hand what the set-up made before it, or give its objects other names"
+            "remove manually what the set-up created before it, or give its objects other names; the teardown was not"
+            " run, so that no object of yours or of another run is dropped"
         )
         super().__init__(refused.message, where=refused.where, next_step=step)
         self.undo = undo

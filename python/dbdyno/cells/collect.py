@@ -118,7 +118,7 @@ def column_of(
     elif answer and not problem and not everything and (answer.code or not (listing.unread or history)):
         said = (answer.errors or answer.output).strip().split("\n")[0][:80]
         problem = f"no metrics (exit {answer.code}){f': {visible(said)}' if said else ''}"
-        step = "is the user allowed to run cellcli there?"
+        step = "check that the user may run cellcli there"
     elif listing.unread:
         worst = listing.unread[0]
         lines = len(listing.unread)

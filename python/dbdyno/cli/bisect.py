@@ -17,23 +17,36 @@ from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 @click.option("--good", required=True, metavar="COMMIT", help="A commit that was fast enough.")
 @option_with_default("--bad", default="HEAD", metavar="COMMIT", help="A later commit that is slower.")
 @click.option(
-    "--build", "build", default="", metavar="COMMAND", help="Shell command that builds, run at the top of a worktree."
+    "--build",
+    "build",
+    default="",
+    metavar="COMMAND",
+    help="Shell command that builds the program; it is run in the top folder of a worktree.",
 )
 @click.option(
     "--repository",
     type=FOLDER,
     default=Path(),
     metavar="DIR",
-    help="The git repository (default: that of the current folder).",
+    help="The git repository (default: the one that contains the current folder).",
 )
-@click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="Metric to compare: throughput, mean, p50, p90, p99 or p99.9 (default: the plan's metric).",
+)
 @option_with_default(
-    "--blocks", type=click.IntRange(6, 100_000), default=100, help="Largest number of blocks of one test."
+    "--blocks", type=click.IntRange(6, 100_000), default=100, help="Maximum number of blocks per test."
 )
 @option_with_default(
-    "--error", "alpha", type=Number(0.0001, 0.5), default=0.05, help="Largest probability that the answer is wrong."
+    "--error", "alpha", type=Number(0.0001, 0.5), default=0.05, help="Maximum probability that the answer is wrong."
 )
-@click.option("--cache", type=FOLDER, metavar="DIR", help="Folder of the builds (default: in ~/.cache/dbdyno/builds).")
+@click.option(
+    "--cache",
+    type=FOLDER,
+    metavar="DIR",
+    help="Folder for the builds (default: a folder per repository in ~/.cache/dbdyno/builds).",
+)
 @click.option("--clean", is_flag=True, help="At the end, remove the builds of this repository from the cache.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @out_option

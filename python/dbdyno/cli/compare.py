@@ -31,11 +31,12 @@ CELLS = "cells"
 @click.command("compare")
 @click.argument("names", metavar="RUN|TRACES|SNAP [RUN|TRACES|SNAP]", nargs=-1, required=True)
 @folder_option
-@click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
+@click.option("--event", metavar="NAME", help="Traces: judge only the waits for this event.")
 @click.option(
     "--pair",
     metavar="REGEX",
-    help="Traces: pair files in whose names this pattern, or its group, matches the same text, such as 'ms-(\\d+)'.",
+    help="Traces: pair two files if this regular expression, or its group, matches the same text in both names, such "
+    "as 'ms-(\\d+)'.",
 )
 @click.option("--merge-literals", is_flag=True, help="Traces: treat statements that differ only in literals as one.")
 @option_with_default(
@@ -48,23 +49,34 @@ CELLS = "cells"
     "--threshold",
     type=Number(0.0001, 1),
     default=0.02,
-    help="Smallest difference that counts, as a share; for runs the plan's threshold is used.",
+    help="Smallest relative difference that matters, such as 0.02 for 2 %. For runs, the plan's threshold is used "
+    "instead.",
 )
 @click.option(
-    "--store", type=PATH, default=Path("snaps"), envvar="DBDYNO_SNAPS", help="Snapshots: their folder (default: snaps)."
+    "--store",
+    type=PATH,
+    default=Path("snaps"),
+    envvar="DBDYNO_SNAPS",
+    help="Snapshots: folder that contains them (default: snaps).",
 )
 @click.option(
     "--accept-differences",
     is_flag=True,
-    help="Give a verdict even if the periods are of two servers (snapshots), or settings or versions differ (cells).",
+    help="Give a verdict even if the periods come from two servers (snapshots), or if settings or versions differ "
+    "(cells).",
 )
 @click.option(
     "--closed-loop",
     is_flag=True,
     help="Snapshots: the load came from sessions that never pause (a benchmark), so judge its throughput too.",
 )
-@click.option("-m", "--mask", metavar="REGEX", help="Cells: only metrics whose whole name matches.")
-@click.option("--all", "everything", is_flag=True, help="Cells: also show what does not differ.")
+@click.option(
+    "-m",
+    "--mask",
+    metavar="REGEX",
+    help="Cells: compare only metrics whose whole name matches this regular expression.",
+)
+@click.option("--all", "everything", is_flag=True, help="Cells: also show metrics that do not differ.")
 @analysis_options
 def command(
     names: tuple[str, ...],

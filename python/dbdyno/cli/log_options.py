@@ -23,10 +23,12 @@ def logs_option(words: str) -> Callable[[F], F]:
 def log_options(function: F) -> F:
     """Add --line-prefix and --timezone, which say how text logs and their times are read."""
     zone = click.option(
-        "--timezone", metavar="NAME", help="Value of log_timezone if it is not UTC, such as Europe/Berlin."
+        "--timezone", metavar="NAME", help="The server's log_timezone if it is not UTC, such as Europe/Berlin."
     )
     prefix = click.option(
-        "--line-prefix", metavar="TEXT", help="log_line_prefix of text logs (default: found from the log)."
+        "--line-prefix",
+        metavar="TEXT",
+        help="The server's log_line_prefix, for text logs (default: derived from the log).",
     )
     return prefix(zone(function))
 

@@ -22,8 +22,8 @@ mask_key_option = click.option(
     "mask_key_file",
     type=FILE,
     metavar="FILE",
-    help="Derive masked values from this key (32 random bytes in base64), so that every copy has the same ones; "
-    "by default each copy has a random key.",
+    help="Derive masked values from the key in this file (32 random bytes in base64), so that every copy gets the same "
+    "values; by default each copy gets a random key.",
 )
 
 

@@ -39,14 +39,16 @@ out_option = option_with_default(
 )
 
 seed_option = click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of all random choices; a run's seed repeats its choices."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Seed of all random choices; the seed of an earlier run repeats the choices of that run.",
 )
 
 key_file_option = click.option(
     "--key-file",
     type=FILE,
     metavar="FILE",
-    help="Key of a capture whose messages are encrypted: 32 random bytes in base64.",
+    help="File with the key of an encrypted capture: 32 random bytes in base64.",
 )
 
 share_option = click.option(
@@ -54,7 +56,7 @@ share_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=lambda ctx, option, value: share_new_folders(value),
-    help="Let others read the run folder, within the umask; by default only you can.",
+    help="Let other users read the run folder, as far as the umask allows; by default only you can read it.",
 )
 
 
@@ -74,7 +76,7 @@ def output_options(formats: Sequence[str], suffixes: str = "") -> Callable[[F], 
         is_flag=True,
         expose_value=False,
         callback=_remember_safe,
-        help="CSV for a spreadsheet: put a ' before text that it would read as a formula.",
+        help="Make CSV safe for spreadsheets: put a ' before text that they would read as a formula.",
     )
     return lambda function: file(form(safe(function)))
 
@@ -107,7 +109,7 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
     found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
     named = {form: suffix for suffix, meanings in reversed(_SUFFIXES.items()) for form in meanings}
     suffixes = ", ".join(f".{named.get(known, known)}" for known in forms)
-    raise Error(found, next_step=f"write to one of {suffixes}; or name the format with --format")
+    raise Error(found, next_step=f"write to one of {suffixes} (suffixes of the file), or name the format with --format")
 
 
 def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Path | None, *, title: str = "") -> None:

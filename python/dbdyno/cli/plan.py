@@ -34,7 +34,7 @@ def new(file: Path, force: bool) -> None:
 
 @command.command("check")
 @click.argument("file", type=FILE)
-@click.option("--target", help="Engine or model, instead of the plan's.")
+@click.option("--target", help="Engine or model to use instead of the plan's target.")
 def check(file: Path, target: str | None) -> None:
     """Show what a plan would do on its engine; change nothing."""
     from dbdyno.study.plan.file import read_plan

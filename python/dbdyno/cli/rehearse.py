@@ -38,11 +38,12 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "--load",
     required=True,
     metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements|mariadb://HOST",
-    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, 'statements' for those in "
-    "OLD's pg_stat_statements, or a MariaDB server for those in its performance schema.",
+    help="Source of the statements: a capture (trace proxy --binds, trace import --log), server logs, snapshots, "
+    "'statements' (OLD's pg_stat_statements), or a MariaDB server (its performance schema).",
 )
 @logs_option(
-    "Server logs, with --load statements or snap:…; values that auto_explain logged are preferred to generated ones."
+    "Server logs, with --load statements or snap:…; parameter values that auto_explain logged there are used instead "
+    "of generated values."
 )
 @log_options
 @store_option
@@ -50,7 +51,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--privacy",
     is_flag=True,
-    help="Store and print no value of the load: neither in the run, nor on its page, nor on the terminal.",
+    help="Do not store or print any parameter value of the load: not in the run, not on its page, not on the terminal.",
 )
 @click.option(
     "--change",
@@ -64,13 +65,14 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "--new",
     "programs",
     metavar="bindir=DIR|version=N",
-    help="Create the new side: a server run from these programs, with OLD's settings and a copy of its database.",
+    help="Create the new side: start a server from the programs in this folder or of this version, with OLD's settings "
+    "and a copy of its database.",
 )
 @click.option(
     "--upgrade",
     metavar="copy=DIR|link=DIR",
-    help="With --new: create the new server's data with pg_upgrade from this data folder. No server may run on the "
-    "folder, and it is unusable afterwards.",
+    help="With --new: create the new server's data with pg_upgrade from this data folder. No server may be running on "
+    "the folder, which is unusable afterwards.",
 )
 @mask_option
 @mask_key_option
@@ -95,9 +97,14 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     help="Rehearse statements that use this function or table, although a rollback "
     "does not undo their effects. Repeatable.",
 )
-@option_with_default("--threshold", default="10%", help="Smallest slowdown that counts.")
-@option_with_default("--sets", default=5, type=click.IntRange(1, 20), help="Number of value sets per statement.")
-@option_with_default("--timeout", default="30s", metavar="TIME", help="Limit of each execution of a statement.")
+@option_with_default("--threshold", default="10%", help="Smallest slowdown that matters.")
+@option_with_default(
+    "--sets",
+    default=5,
+    type=click.IntRange(1, 20),
+    help="Number of sets of parameter values to execute each statement with.",
+)
+@option_with_default("--timeout", default="30s", metavar="TIME", help="Time limit for each execution of a statement.")
 @click.option(
     "--fail-on",
     "fail_on",
@@ -199,7 +206,7 @@ def _refuse(sides: tuple[object, ...], upgrade: str | None, masks: Sequence[str]
     """Raise `click.UsageError` for options that exclude or need each other; `sides` is NEW, --change and --new."""
     programs = sides[-1]
     if sum(map(bool, sides)) != 1:
-        raise click.UsageError("name the second side to compare with one of NEW, --change and --new")
+        raise click.UsageError("name the second side: give NEW, --change or --new")
     if upgrade and not programs:
         raise click.UsageError("--upgrade prepares the data for the server of --new: give both options")
     if masks and (not programs or upgrade or is_replayed):
@@ -293,7 +300,7 @@ def _share(text: str) -> float:
         share = 0.0
     if not 0 < share < (10 if is_percent else 1):
         meant = f"; for {number} percent write {number}%" if share >= 1 and not is_percent else ""
-        raise click.UsageError(f"--threshold {text}: expected a share such as 10% or 0.1{meant}")
+        raise click.UsageError(f"--threshold {text}: expected a share of the time, such as 10% or 0.1{meant}")
     return share
 
 

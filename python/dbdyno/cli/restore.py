@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @folder_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
 @click.option(
-    "--keep", is_flag=True, help="Keep the current values: drop the record of the previous ones; change nothing."
+    "--keep",
+    is_flag=True,
+    help="Keep the current values: delete the record of the previous values, and change nothing on the server.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Restore the settings without asking.")
 def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
@@ -85,7 +87,7 @@ def _refuse_alive(owed: list[Source]) -> None:
                 f"its guardian (process {record.guardian['pid']}) is still restoring, {record.tries} tries so far:"
                 f" {record.problem or 'it has just begun'}",
                 where=record.run,
-                next_step="remove that obstacle; the guardian tries again within a minute",
+                next_step="correct this problem; the guardian tries again within a minute",
             )
 
 

@@ -28,38 +28,38 @@ if TYPE_CHECKING:
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
 @click.option(
     "--target",
-    help="postgres or mariadb (embedded), postgres+device:NAME (on a modelled device), postgresql://user@host/db,"
-    " mariadb://user@host/db, model:NAME, model:FILE.toml, host, or cells:HOST1,HOST2.",
+    help="What to run on: postgres or mariadb (embedded), postgres+device:NAME (on a modelled device), "
+    "postgresql://user@host/db, mariadb://user@host/db, model:NAME, model:FILE.toml, host, or cells:HOST1,HOST2.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2; on a device wal=, data= or one of its"
-    " parameters.",
+    help="Set a factor. On a model, also a parameter of the machine: PATH=V1,V2. On a modelled device, also wal=, "
+    "data= or a parameter of the device.",
 )
 @click.option(
     "--build",
     "builds",
     multiple=True,
     metavar="NAME=DIR",
-    help="Make one arm per build from the plan's only arm; {build} in the plan is the build's folder.",
+    help="Make one arm per build from the plan's only arm; {build} in the plan stands for the build's folder.",
 )
 @click.option("--blocks", type=click.IntRange(2, 100_000), help="Number of measured blocks.")
 @seed_option
 @out_option
 @share_option
-@click.option("--quick", is_flag=True, help="Run fewer blocks; the intervals are wider.")
+@click.option("--quick", is_flag=True, help="Run fewer blocks, which gives wider intervals.")
 @click.option("--full", is_flag=True, help="Run three times the blocks; a study also uses larger data.")
-@click.option("--aa", is_flag=True, help="Compare one arm with itself: the noise floor.")
-@click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
+@click.option("--aa", is_flag=True, help="Compare one arm with itself, to measure the noise floor.")
+@click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was interrupted.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option(
     "-y",
     "--yes",
     is_flag=True,
-    help="Do not ask before the IORM plan of cells is changed, or a run from elsewhere is resumed.",
+    help="Change the IORM plan of cells, and resume a run from elsewhere, without asking.",
 )
 @click.option(
     "--fail-on",

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def run_to_folder(function: F) -> F:
     """Add RUN, --out and --runs."""
-    out = click.option("--out", required=True, type=FOLDER, metavar="DIR", help="The folder for the trace files.")
+    out = click.option("--out", required=True, type=FOLDER, metavar="DIR", help="Folder to create for the trace files.")
     return click.argument("run_name", metavar="RUN")(out(folder_option(function)))
 
 

@@ -18,17 +18,27 @@ if TYPE_CHECKING:
 @click.command("trend")
 @click.argument("plan", metavar="PLAN.toml|RUN")
 @folder_option
-@click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 30d.")
-@click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
-@click.option("--level", "levels", is_flag=True, help="Follow each arm's own level instead of its ratio to the base.")
 @click.option(
-    "--results", metavar="PLACE", help="Follow the results kept in this folder or branch:NAME instead of runs."
+    "--from", "since", metavar="TIME", help="Use only runs since this date (2026-11-01), or since this long ago (30d)."
+)
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="Metric to follow: throughput, mean, p50, p90, p99 or p99.9 (default: the plan's metric).",
+)
+@click.option(
+    "--level", "levels", is_flag=True, help="Follow the metric of each arm itself instead of its ratio to the base."
+)
+@click.option(
+    "--results",
+    metavar="PLACE",
+    help="Follow the results that are kept in this folder or branch (branch:NAME), instead of runs.",
 )
 @click.option(
     "--ran-on",
     "machine",
     metavar="NAME",
-    help="With --results: use the results of this machine (default: that of the last result).",
+    help="With --results: use the results from this machine (default: the machine of the last result).",
 )
 @page_options
 def command(
@@ -101,5 +111,7 @@ def _kept_trend(
     if len(own) < len(mine):
         others = len({run.machine for run in mine} - {one})
         text = f"{len(mine) - len(own)} of {len(mine)} results are of {others} other machine(s) than {one}"
-        model["warnings"].append({"code": "machine", "text": text, "next": "--ran-on NAME follows those of another"})
+        model["warnings"].append(
+            {"code": "machine", "text": text, "next": "use --ran-on NAME to follow the results of another machine"}
+        )
     return model

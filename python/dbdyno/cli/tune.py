@@ -28,11 +28,11 @@ FRESH_LEAST = 6
 
 @click.command("tune")
 @click.argument("plan", metavar="PLAN.toml", type=FILE)
-@click.option("--target", help="Target, as in `dbdyno run`.")
+@click.option("--target", help="What to run on, as for `dbdyno run`.")
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Time limit for the race of all arms plus the fresh blocks of the winner, such as 30min.",
+    help="Time limit for both the race and the fresh blocks that then compare the winner with the base, such as 30min.",
 )
 @click.option(
     "--blocks",

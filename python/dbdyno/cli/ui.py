@@ -27,7 +27,9 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
 @click.command("ui")
 @folder_option
 @store_option
-@option_with_default("--port", type=click.IntRange(0, 65535), default=8421, help="Port; 0 for any free one.")
+@option_with_default(
+    "--port", type=click.IntRange(0, 65535), default=8421, help="Port to listen on; 0 selects a free port."
+)
 @option_with_default("--listen", "host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")
 @click.option("--tls-cert", type=EXISTING_FILE, help="Certificate (PEM), which allows access from other machines.")
 @click.option("--tls-key", type=EXISTING_FILE, help="Private key of the certificate, if it is in a separate file.")
@@ -36,7 +38,7 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
     "proxy",
     default="",
     metavar="ORIGIN",
-    help="Address of an encrypting proxy, as browsers see it: https://host",
+    help="Address under which browsers reach an encrypting proxy: https://host",
 )
 @click.option("--browser/--no-browser", default=True, help="Open a browser.")
 @option_with_default(

@@ -24,7 +24,7 @@ class EvidenceCuts(ProcessCuts):
         self._store = plan.settings.get("store", STORES[0])
         if self._store not in STORES or set(plan.settings) - {"store"}:
             raise DeviceError(
-                "the engine evidence has only the setting `store`",
+                "the engine `evidence` has only one setting, `store`",
                 where="settings",
                 next_step=f"set store to one of {', '.join(STORES)}",
             )

@@ -85,7 +85,7 @@ def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]
         near = difflib.get_close_matches(name, [path.rpartition(".")[2] for path in paths], 3)
         known = f"did you mean {' or '.join(near)}? " if near else ""
         problem = (
-            "is no KEY=VALUE"
+            "is not KEY=VALUE"
             if not sign
             else f"names {len(ends)} parameters: {', '.join(ends)}"
             if ends

@@ -71,7 +71,7 @@ def fit_jobs(
     """
     jobs = [job for job in jobs if job.requests >= LEAST]
     if not jobs:
-        raise DeviceError(f"no job has {LEAST} reads or writes", next_step="measure for longer")
+        raise DeviceError(f"no job has at least {LEAST} reads or writes", next_step="measure for longer")
     alone = {}
     for operation in ("read", "write"):
         own = [job for job in jobs if job.operation == operation]

@@ -86,7 +86,7 @@ def check_machine() -> None:
     if not os.access(FUSE, os.R_OK | os.W_OK):
         raise DeviceError(
             f"this user may not open {FUSE}; fusermount3 does not change that",
-            next_step=f"as root: chmod 666 {FUSE}, the usual mode; or run as root",
+            next_step=f"run `chmod 666 {FUSE}` as root, which sets the usual mode, or run dbdyno as root",
         )
 
 
@@ -114,11 +114,13 @@ def check_folders(folder: Path, backing: Path) -> None:
         raise DeviceError(
             "the data folder is a file" if backing.exists() else "the data folder does not exist",
             where=str(backing),
-            next_step=f"mkdir -p {backing}, or leave --back out",
+            next_step=f"create it with `mkdir -p {backing}`, or leave --back out",
         )
     for own in (folder, backing):
         if not os.access(own, os.R_OK | os.W_OK | os.X_OK):
-            raise DeviceError("this user may not write there", where=str(own), next_step="name a folder of yours")
+            raise DeviceError(
+                "this user may not write there", where=str(own), next_step="name a folder to which you may write"
+            )
     inner, outer = backing.resolve(), folder.resolve()
     if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise DeviceError(
@@ -138,7 +140,8 @@ def check_processors(polling: int) -> None:
     if 0 < polling >= cores:
         mounts = "a mount that polls keeps" if polling == 1 else f"{polling} mounts that poll keep"
         raise DeviceError(
-            f"{mounts} {polling} of {cores} processor{'s' if cores > 1 else ''} busy: none is left for the program",
+            f"{mounts} {polling} of {cores} processor{'s' if cores > 1 else ''} busy, so no processor is left for the "
+            "program",
             next_step="poll on fewer devices, or on none",
         )
 

@@ -103,7 +103,7 @@ def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
     if len(logs) != 1:
         raise DeviceError(f"expected a probe of one log, found {len(logs)}", where=run.id, next_step="probe one log")
     if path > len(logs[0]["paths"]):
-        raise DeviceError("the probe wrote to one path", where=run.id, next_step="omit --path")
+        raise DeviceError("the probe wrote to only one path", where=run.id, next_step="leave --path out")
     with connect(run)[0] as connection, type_errors_as_evidence_errors("redo probe", run.id):
         found = connection.execute(_WRITES, {"path": PATHS[path - 1]}).fetchnumpy()
     us, kb = np.asarray(found["elapsed_ns"], dtype=np.float64) / 1e3, found["p2"] * int(logs[0]["block_bytes"]) / 1024

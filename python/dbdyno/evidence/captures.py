@@ -28,7 +28,7 @@ def open_capture(folder: Path) -> Run:
     refuse_foreign(run.path)
     if run.manifest.to_json().get("format") != FORMAT:
         raise TraceError(
-            "has no messages of clients",
+            "contains no messages from clients",
             where=str(folder),
             next_step="capture messages with `dbdyno trace proxy --target HOST:PORT --binds`, or import a log "
             "with `dbdyno trace import --log FILE`",

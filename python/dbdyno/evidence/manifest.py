@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args, get_origin, get_type
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 
-DAMAGED = "the file was changed by something else; restore it from a copy"
+DAMAGED = "restore it from a copy: another program changed the file"
 
 
 class Section(dict[str, Any]):

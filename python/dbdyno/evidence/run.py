@@ -259,7 +259,7 @@ def find_run(text: str, folder: Path) -> Run:
         return matches[0]
     found = "names no run" if not matches else f"names {len(matches)} runs"
     raise EvidenceError(
-        f"{text!r} {found} below {folder}",
+        f"{text!r} {found} in {folder}",
         next_step="list the runs with `dbdyno runs`; name one by its name, its last four characters, a path or 'last'",
     )
 

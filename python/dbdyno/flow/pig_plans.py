@@ -25,7 +25,7 @@ RULES = (
 )
 OFF = f"-t for each of {len(RULES)} rules"
 HOME = "DBDYNO_PIG"
-INSTALL = f"make setup-wide, in a clone; or set {HOME} to a folder with Pig's jars"
+INSTALL = f"run `make setup-wide` in a clone of dbdyno, or set {HOME} to a folder with Pig's jars"
 TIME_S = 300
 OPTIONS = ("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.util=ALL-UNNAMED", "-Xmx512m")
 _KINDS = {
@@ -116,7 +116,11 @@ def _store_statements(script: Path, *options: str) -> list[Any]:
         )
     into, mark = found[0][0], found[0][1] or "\t"
     if Path(into).is_absolute() or ".." in Path(into).parts:
-        raise FlowError(f"stores its result in {into}", where=str(script), next_step="name a folder next to the script")
+        raise FlowError(
+            f"stores its result outside the folder of the script: {into}",
+            where=str(script),
+            next_step="name a folder next to the script",
+        )
     with tempfile.TemporaryDirectory() as folder:
         for one in script.resolve().parent.iterdir():
             if one.name != Path(into).parts[0]:

@@ -13,7 +13,7 @@ from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import InputTable
 
 OFF = "optimizations = QueryOptFlags.none()"
-INSTALL = "make setup-clients, or: pip install polars"
+INSTALL = "run `make setup-clients` in a clone of dbdyno, or `pip install polars`"
 _NODE = re.compile(r'^(\w+) \[label="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _EDGE = re.compile(r"^(\w+) -> (\w+);", re.MULTILINE)
 _SCANNED = re.compile(r"^ *+([A-Z]++) SCAN \[([^\]\n]*+)\]", re.MULTILINE | re.IGNORECASE)

@@ -24,7 +24,7 @@ RULES = (
     *("LimitPushDown", "PruneFilters", "EliminateLimits"),
 )
 OFF = "spark.sql.optimizer.excludedRules"
-INSTALL = "pip install 'dbdyno[spark]', and Java 17"
+INSTALL = "run `pip install 'dbdyno[spark]'`, and install Java 17"
 _KINDS = (
     ("Scan", Kind.SCAN),
     ("FileScan", Kind.SCAN),

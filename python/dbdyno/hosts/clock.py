@@ -116,7 +116,7 @@ def compare_clock(now_ns: Callable[[], int], address: str, port: int, key: bytes
         raise TargetError(
             "the clock of the worker does not answer",
             where=f"{address}, UDP port {port}",
-            next_step="allow datagrams between this host and the workers",
+            next_step="allow UDP datagrams between this host and the workers",
         )
     return best
 

@@ -67,7 +67,7 @@ class SharedFolder(Closeable):
                     file.unlink()
                     return content
             if time.monotonic() > deadline:
-                raise _unfit(self.path.parent, f"does not show {placed.name} here, which a host wrote")
+                raise _unfit(self.path.parent, f"does not show {placed.name} here, although another host wrote it")
             time.sleep(0.05)
 
 
@@ -85,7 +85,7 @@ def refuse_unshared_folder(folder: Path, word: str) -> None:
     except OSError as error:
         raise _unfit(folder.parent, f"cannot be used on this host: {error.strerror}") from error
     if not same:
-        raise _unfit(folder.parent, "is another one on this host")
+        raise _unfit(folder.parent, "is a different folder on this host")
 
 
 def place_part(part: Path, folder: Path) -> PlacedPart:

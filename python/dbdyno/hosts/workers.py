@@ -33,7 +33,7 @@ FETCH_S = 2.0
 TICK_S = 0.02
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "inproc://")
 LOST = "check the logs of the scheduler and the workers; then start them again"
-INSTALL = "pip install 'dbdyno[distributed]', here and on every host"
+INSTALL = "run `pip install 'dbdyno[distributed]'` here and on every host"
 
 
 def load_distributed() -> Any:
@@ -236,7 +236,7 @@ def _close(client: Any) -> None:
 def _refuse_few(workers: Workers, least: int) -> None:
     if (there := len(workers.addresses)) < least:
         raise TargetError(
-            f"has {there} worker{'' if there == 1 else 's'}, and {least} {'is' if least == 1 else 'are'} needed",
+            f"has {there} worker{'' if there == 1 else 's'}, but {least} {'is' if least == 1 else 'are'} needed",
             where=workers.scheduler,
             next_step=f"start more workers with `dask worker {workers.scheduler}`",
         )

@@ -71,7 +71,9 @@ def set_start(files: Sequence[tuple[str, Contents]], started_ns: int) -> None:
     """
     for name, one in files:
         if not one.dated_by:
-            raise EvidenceError("contains the time of its benchmark", where=name, next_step="leave out --started")
+            raise EvidenceError(
+                "already contains the time of its benchmark", where=name, next_step="leave out --started"
+            )
         one.ended_ns = started_ns = started_ns + _length_ns(one)
         one.dated_by = OPTION
 

@@ -23,9 +23,9 @@ A table lock is waited for before a statement starts, and a commit ends after th
 """
 CERTAIN = 0.05
 BEYOND = 3.0
-"""Blocked time above this multiple of the worst sub-interval of the first period is certain without a test."""
+"""Mean blocked time above this multiple of the first period's highest sub-interval is a certain rise without a test."""
 LEAST_FAILED = 0.01
-"""Smallest rise of the share of failed transactions that is reported."""
+"""Smallest rise in the share of failed transactions that is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class BlockedTime:
     Attributes:
         before: Waiting sessions in the first period.
         after: Waiting sessions in the second period.
-        active: Sessions in the database in both periods, including the waiting ones.
-        certain: True if the rise is more than chance explains.
+        active: Average number of active sessions in each period, including the waiting ones.
+        certain: True if chance does not explain the rise.
     """
 
     before: float
@@ -58,7 +58,7 @@ class BlockedTime:
 
 @dataclass(frozen=True, slots=True)
 class FailedTransactions:
-    """Share of transactions that were rolled back in both periods; `certain` if chance does not explain the rise."""
+    """Share of transactions that were rolled back, by period; `certain` if chance does not explain the rise."""
 
     before: float
     after: float
@@ -66,7 +66,7 @@ class FailedTransactions:
 
 
 def blocked_time_of(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> BlockedTime | None:
-    """Return the time that sessions spent in waits of one class in two periods; None if one was not sampled."""
+    """Return the time that sessions spent in waits of one class in two periods; None if a period was not sampled."""
     old, new = looked
     if old is None or new is None:
         return None
@@ -81,7 +81,7 @@ def _in_database(looked: ActiveRates) -> float:
 
 
 def _has_more(old: Floats, new: Floats) -> bool:
-    """Return True if the second period has more waits than the first, by more than chance."""
+    """Return True if waits increased from the first period to the second by more than chance explains."""
     if new.mean() > BEYOND * max(float(old.max(initial=0.0)), 1e-9) and old.size >= 2:
         return True
     if min(old.size, new.size) < 2:

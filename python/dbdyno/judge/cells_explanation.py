@@ -2,8 +2,8 @@
 
 The explained amount is the I/O time of all cell disks per second, which by Little's law is the number of requests in
 flight. It is divided by kind of disk and kind of request; the extra time of a disk that differs from its siblings is a
-separate part. Between two recordings, the difference of each part is divided into more requests at the old time per
-request and the old requests at more time per request, each at the mean of both recordings, so that the parts add up.
+separate part. Between two recordings, the difference of each part is divided into the effect of more
+requests (at the mean time per request) and of longer requests (at the mean number of requests), so that both add up.
 Intervals are over rounds (jackknife), widened for autocorrelation. Redo writes wait for the flash log, which has its
 own section.
 
@@ -30,12 +30,12 @@ from dbdyno.cells.series import MeasuredRecording
 
 Array = NDArray[np.float64]
 Key = tuple[str, str, str]
-"""Metric, cell, object."""
+"""Key of a counter: metric, cell and object."""
 ROUNDS_LEAST = 4
 LEVEL = 0.95
 MICROSECOND_NS = 1e3
 MOST_OF = 0.5
-"""Share of a slowdown from which on a single disk is named as its cause."""
+"""Smallest share of a slowdown for which a single disk is named as the cause."""
 LEAST_OF_HITS = 0.02
 CLASSES = {"R_SM": "small reads from", "R_LG": "large reads from", "W_SM": "small writes to", "W_LG": "large writes to"}
 _TIME = "CD_IO_TM_{}"
@@ -45,7 +45,7 @@ Row = Mapping[str, Any]
 
 
 def part_words(part: str, kind: str) -> str:
-    """Return words for a kind of request on a kind of disk."""
+    """Return a phrase for a kind of request on a kind of disk, such as `small reads from hard disks`."""
     return f"{CLASSES[part]} {kind}"
 
 
@@ -53,7 +53,7 @@ def part_words(part: str, kind: str) -> str:
 class Work:
     """Work of every disk by round; NaN if unknown.
 
-    A row of each array is a disk and a kind of request, identified by `keys` (kind of request, kind of disk, cell,
+    Each row of an array is one kind of request on one disk; `keys` identifies it (kind of request, kind of disk, cell,
     disk).
     """
 
@@ -71,15 +71,15 @@ class Work:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """Return the kinds of requests and disks that occur."""
+        """Return the pairs (kind of request, kind of disk) that occur."""
         return sorted({key[:2] for key in self.keys})
 
     def rows(self, part: tuple[str, str]) -> list[int]:
-        """Return the rows of a part."""
+        """Return the indexes of the rows that belong to a part."""
         return [at for at, key in enumerate(self.keys) if key[:2] == part]
 
     def rates_per_s(self, keep: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Return time [ns] and requests of each row per second, over the rounds in `keep`."""
+        """Return the I/O time [ns] and the number of requests per second for each row, over the rounds in `keep`."""
         seconds = np.nansum(np.where(np.isnan(self.time_ns), np.nan, self.seconds)[:, keep], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = [np.nansum(one[:, keep], axis=1) / seconds for one in (self.time_ns, self.requests)]
@@ -93,7 +93,7 @@ class Work:
 
 
 def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequence[float]]) -> Work:
-    """Return the work of disks from differences of counters by round."""
+    """Return the work of disks by round, from differences of counters."""
     keys, times, counts, spans = [], [], [], []
     for (name, cell, item), values in sorted(deltas.items()):
         part = next((one for one in CLASSES if name == _TIME.format(one)), None)
@@ -134,7 +134,7 @@ def work_of_recording(recording: MeasuredRecording) -> Work:
 
 
 def explain_busy(work: Work, skew: Sequence[Row]) -> CausalExplanation:
-    """Explain on what the disks spend their time."""
+    """Explain what the disks spend their time on."""
     whole = CausalExplanation("I/O time of the disks in a second", "ns", None, level=LEVEL, blocks=work.rounds)
     if lack := _lack(work):
         return replace(whole, withheld=lack[0], next=lack[1])
@@ -236,7 +236,7 @@ def _interval(work: Work, figures: Any) -> tuple[Array, Array, Array]:
 
 
 def slow_disks(work: Work, skew: Sequence[Row]) -> Iterator[TableRow]:
-    """Yield disks that take longer than their siblings, with their time per request and the excess per second [ns]."""
+    """Yield disks that take longer than their siblings, with time per request [ns] and excess time per second [ns]."""
     time, requests = work.rates_per_s(np.ones(work.rounds, dtype=bool))
     tested = {(row["metric"], row["name"]): row for row in skew if row["siblings"] != "cells"}
     for at in _slow(work, skew):
@@ -255,13 +255,13 @@ def slow_disks(work: Work, skew: Sequence[Row]) -> Iterator[TableRow]:
 
 
 def _usual(work: Work, at: int, time: Array, requests: Array) -> float:
-    """Return the time of a request [ns] on the median disk of the same kind."""
+    """Return the time per request [ns] on the median disk of the same kind."""
     rows = [row for row in work.rows(work.keys[at][:2]) if requests[row] > 0]
     return float(np.median(time[rows] / requests[rows])) if rows else 0.0
 
 
 def _slow(work: Work, skew: Sequence[Row]) -> list[int]:
-    """Return the rows of disks that take longer than their siblings by the test of the report."""
+    """Return the rows of disks that, according to the report's test, take longer than their siblings."""
     told = {
         (row["metric"], row["name"])
         for row in skew
@@ -275,7 +275,7 @@ def _slow(work: Work, skew: Sequence[Row]) -> list[int]:
 
 
 def _excess(work: Work, at: int, time: Array, requests: Array) -> float:
-    """Return the time [ns] that a disk's requests take beyond the median disk of its kind, at least 0."""
+    """Return by how much a disk's I/O time exceeds that of the median disk of its kind [ns per second], at least 0."""
     return max(float(time[at] - requests[at] * _usual(work, at, time, requests)), 0.0)
 
 
@@ -319,7 +319,7 @@ def _cause(code: str, about: str, words: str, end: End, total: float, evidence: 
 def _differences(
     works: tuple[Work, Work], part: tuple[str, str], ends: tuple[Array, Array], whole: float
 ) -> Iterator[Cause]:
-    """Yield two causes for a part that add up to its difference: more requests, and longer ones."""
+    """Yield two causes that add up to the difference of a part: more requests, and longer requests."""
     (time1, rate1), (time2, rate2) = ends
     each1, each2 = (float(t / r) if r else 0.0 for t, r in ((time1, rate1), (time2, rate2)))
     # If one side lacks the part, its time per request is unknown, and the whole difference counts as requests.
@@ -350,7 +350,7 @@ def _differences(
 
 
 def _one_disk(works: tuple[Work, Work], part: tuple[str, str], longer: float) -> tuple[str, str] | None:
-    """Return the disk with at least half of a part's change in time per request, and its times, or None."""
+    """Return the disk that causes at least half of a part's change in time per request, with its times, or None."""
     sides = []
     for work in works:
         time, requests = work.rates_per_s(np.ones(work.rounds, dtype=bool))

@@ -25,7 +25,7 @@ NAMED_MOST = 6
 ALERTS_MOST = 5
 LEVELS = ("bad", "doubt", "good", "even")
 BYPASS_SHARE = 0.01
-"""Share of redo writes that bypass the flash log from which on they need attention."""
+"""Smallest share of redo writes bypassing the flash log that needs attention."""
 _IN_ROUNDS = re.compile(r" \(in \d+ rounds\)$")
 _CLOCK_NEXT = "date -u; chronyc tracking # on the cell, and here"
 _SILENT_NEXT = "cellcli -e list cell attributes msStatus, cellsrvStatus"
@@ -76,7 +76,7 @@ def _dead(covered: Coverage) -> Iterator[Row]:
 
 
 def _first_silent(states: Sequence[int], nothing: int) -> int:
-    """Return the round from which on there is no data until the end; the number of rounds if the last one has data."""
+    """Return the index of the first round after the last data; the number of rounds if the last round has data."""
     first = len(states)
     while first and states[first - 1] == nothing:
         first -= 1
@@ -100,7 +100,7 @@ def _clocks(covered: Coverage) -> Iterator[Row]:
 
 
 def _alerts(recording: MeasuredRecording) -> Iterator[Row]:
-    """Report the alerts of the cells that the recording kept."""
+    """Report the cells' alerts that are in the recording."""
     told: dict[str, list[dict[str, str]]] = {}
     for cell, alert in recorded_alerts(recording.run):
         if alert.get("severity", "").lower() != "clear":

@@ -66,7 +66,7 @@ def flash_log(recording: MeasuredRecording) -> Row | None:
 
 
 def flash_cache(recording: MeasuredRecording) -> Row | None:
-    """Return hits, misses and writes of the flash cache by cell and over all cells; None if it did nothing."""
+    """Return hits, misses and writes of the flash cache by cell and over all cells; None if the cache did nothing."""
     lines = _count_rows(recording, "flash cache", _CACHE)
     if not any(line["hits"] or line["misses"] or line["writes"] for line in lines):
         return None
@@ -101,7 +101,7 @@ def _count_rows(recording: MeasuredRecording, family: str, names: dict[str, str]
 
 
 def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
-    """Add up the steps of all cells by position (all first steps, and so on), since their times differ by cell."""
+    """Add up the first steps of all cells, then all second steps and so on, because their times differ by cell."""
     longest = max((len(own) for own in cells.values()), default=0)
     found = []
     for at in range(longest):
@@ -111,10 +111,10 @@ def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
 
 
 def share_of(steps: Sequence[Step]) -> Row:
-    """Return the sum of the steps' parts divided by that of their totals, its 95 % interval, and the interval's basis.
+    """Return a share (sum of the steps' parts / sum of their totals), its 95 % interval, and the interval's basis.
 
-    The basis is 'rounds', 'writes', or 'burst' if too few rounds contribute the part for any interval. All are None
-    without writes.
+    The basis is 'rounds' or 'writes'. It is 'burst', and there is no interval, if too few rounds contribute to the
+    part. All values are None if there were no writes.
     """
     from dbdyno.stats.ratios import ROUNDS_LEAST, ratio_of
 
@@ -134,7 +134,7 @@ def share_of(steps: Sequence[Step]) -> Row:
 
 
 def log_section(log: Row | None) -> Row | None:
-    """Return the flash log's tables and notes as a page section; None without writes."""
+    """Return the flash log's tables and notes as a page section; None if there were no writes."""
     if log is None:
         return None
     over = {line["interval_over"] for line in log["cells"]} - {None}
@@ -181,7 +181,7 @@ def _passed_table(log: Row) -> Table:
 
 
 def cache_section(cache: Row | None) -> Row | None:
-    """Return the flash cache's table and notes as a page section; None if it did nothing."""
+    """Return the flash cache's table and notes as a page section; None if the cache did nothing."""
     if cache is None:
         return None
     heads = columns(

@@ -19,7 +19,7 @@ from dbdyno.judge.cells_rates import SKIP, Row
 
 
 def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[Section]:
-    """Return the sections with the shares of the flash log and of the flash cache; none without counters."""
+    """Return the sections with the shares of the flash log and of the flash cache; none if there are no counters."""
     shares = [row for row in rows if row.measure == "share"]
     log = [row for row in shares if row.name != "cache_hits" and row.decision != "none in either"]
     cache = [row for row in shares if row.name == "cache_hits"]
@@ -83,9 +83,9 @@ def _decision_words(row: Row) -> str:
 
 
 def _counts(rows: Sequence[Row]) -> list[EventCounts]:
-    """Return the events of the flash log over the intervals that count.
+    """Return the number of flash log events in both recordings.
 
-    They come from the sums of the shares, so that parts and wholes cover the same intervals.
+    The numbers are the sums from which the shares are computed, so that parts and wholes cover the same intervals.
     """
     found = {row.name: row for row in rows if not row.cell}
     told = []

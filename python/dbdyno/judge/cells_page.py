@@ -1,4 +1,4 @@
-"""Page that compares two recordings of cells: whether they are comparable, what differs, and sentences.
+"""Page that compares two recordings of cells: whether they are comparable, what differs, and a verdict.
 
 Recordings of other cells, other software or another configuration are not comparable: the numbers are shown, but
 nothing is decided unless the user says that this difference is under test. The model has the shape of every comparison
@@ -66,11 +66,11 @@ class Recording:
     first: Facts
     last: Facts
     silent: tuple[str, ...] = ()
-    """Cells that were asked but returned nothing in any round."""
+    """Cells that were queried but returned nothing in any round."""
 
     @property
     def facts(self) -> Facts:
-        """Return the facts of each cell: at the end if they are known there, otherwise at the start."""
+        """Return the facts of each cell: those at the end if they are known, otherwise those at the start."""
         return {cell: self.last.get(cell) or known for cell, known in self.first.items()}
 
 
@@ -189,7 +189,7 @@ def _configuration(unlike: Sequence[ConfigurationDifference]) -> Section:
 
 
 def _figure_rows(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Return the rows of the figure: rows over all cells that have an interval, those that differ first.
+    """Return the rows of the figure: rows over all cells that have an interval; those that differ come first.
 
     Grid disks are only in the tables, because cell disks cover them.
     """

@@ -13,7 +13,7 @@ from dbdyno.cells.page import Section
 from dbdyno.judge.cells_rates import Row
 
 TOP = 40
-"""Largest number of lines of a long table."""
+"""Maximum number of rows that a long table shows."""
 DIFFERENT = ("worse", "better", "more", "less")
 
 
@@ -31,7 +31,7 @@ def section(
 
 
 def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top: int | None = None) -> Table:
-    """Return a table whose columns are words of the form `name:unit:label`; without a unit it is a count."""
+    """Return a table; `columns` lists its columns as `name:unit:label`, and a column without a unit is a count."""
     words = [[*word.split(":"), "", ""][:3] for word in columns.split()]
     shown: list[Heading] = [
         {"name": name, "unit": unit or "count", "label": (label or name).replace("_", " ")}
@@ -48,7 +48,7 @@ def list_names(names: Sequence[str], limit: int = 6) -> str:
 
 
 def as_dict(row: Row) -> TableRow:
-    """Return a row as plain values in its unit."""
+    """Return a row as a dictionary of plain values, in the row's unit."""
     ends: TableRow = {}
     for side, own in (("first", row.a), ("second", row.b)):
         found = own.interval()
@@ -97,7 +97,7 @@ def levels_section(first: Intervals, second: Intervals, threshold: float, everyt
 
 
 def _level(side: Intervals, name: str) -> float:
-    """Return the mean over time of a level, summed over objects if the metric allows it, otherwise averaged."""
+    """Return a level's mean over time, summed over objects if the metric allows it, otherwise averaged over objects."""
     means = []
     for (own, _, _), row in side.levels.items():
         known = [value for value in row if not math.isnan(value)]

@@ -5,8 +5,8 @@ its whole), in the first and the second recording; `dbdyno.stats.ratios` has the
 The rounds of two recordings are not paired; they may differ in number and length.
 
 The false discovery rate (Benjamini and Hochberg, 5 %) is controlled over all rows of all cells together, including the
-shares, and separately over the rows of single cells and objects. A time that has a latency is judged as the latency. A
-round in which a cell has no difference does not count for that cell, nor for all cells.
+shares, and separately over the rows of single cells and objects. A time counter that has a latency is judged as that
+latency. A round without data from a cell counts neither for that cell nor for the total over all cells.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Both = tuple[Intervals, Intervals]
 
 @dataclass(frozen=True)
 class Share:
-    """A part and its whole, both sums of counters over all cells; `part` and `whole` are patterns for full names."""
+    """A part and its whole, both sums of counters over all cells; `part` and `whole` match full names."""
 
     name: str
     label: str
@@ -57,7 +57,8 @@ SKIP = "FL_IO_W_SKIP_"
 class Row:
     """One comparison.
 
-    `a` and `b` are in `unit` after multiplication by `scale`. `measure` is rate, latency or share. `cell` and `object`
+    `a` and `b` are the values of the two recordings, in `unit` after multiplication by `scale`. `measure` is rate,
+    latency or share. `cell` and `object`
     are empty if the row is over all of them.
     """
 
@@ -81,7 +82,7 @@ class Row:
 
 
 def compare(first: Intervals, second: Intervals, *, threshold: float = THRESHOLD) -> list[Row]:
-    """Return all rows that both recordings have: those over all cells first, in the order of names."""
+    """Return all rows that both recordings have: those over all cells first, sorted by name."""
     shared = [cell for cell in first.cells if cell in second.cells]
     both = (first, second)
     whole = [
@@ -110,7 +111,7 @@ def judge(rows: Sequence[Row], threshold: float) -> None:
 
 
 def _decision(row: Row, threshold: float) -> str:
-    """Return better or worse if the metric has a good direction, otherwise more or less."""
+    """Return better or worse if the metric has a good direction, otherwise more or less; or why nothing is decided."""
     if row.a.above == row.b.above == 0:
         return "none in either"
     if math.isnan(row.a.value) or math.isnan(row.b.value):
@@ -130,7 +131,7 @@ def _names(both: Both) -> list[str]:
 
 
 def _objects(both: Both, name: str, cell: str) -> list[str | None]:
-    """Return the objects of a cell that both recordings have, preceded by None (the whole cell) if several changed."""
+    """Return the objects of a cell that both recordings have, preceded by None (all of them) if several changed."""
     found = [set(side.counters[name].get(cell, ())) for side in both]
     items: list[str | None] = [*sorted(found[0] & found[1])]
     moved = [item for item in items if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])]
@@ -138,7 +139,7 @@ def _objects(both: Both, name: str, cell: str) -> list[str | None]:
 
 
 def _row_of_counter(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
-    """Yield the row of a counter over a cell and object: its latency if it has one, otherwise its rate."""
+    """Yield the row of a counter for a cell and object: a latency if its requests are counted, otherwise a rate."""
     requests = request_counters(f"{name}_RQ")
     latency = bool(requests) and all(one in side.counters for one in requests for side in both)
     unit = both[0].units.get(name) or metric(name).unit
@@ -209,8 +210,8 @@ def _total(side: Intervals, matches: Callable[[str], object]) -> Floats | None:
 def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tuple[Floats, Floats]:
     """Return numerator and denominator for each interval.
 
-    For a latency these are times and requests of the same objects. For a rate they are the sum of the cells' rates,
-    multiplied by their mean seconds, and the mean seconds.
+    For a latency, these are the time and the number of requests of the same objects. For a rate, the denominator is
+    the mean duration over the cells [s], and the numerator is the sum of the cells' rates times that duration.
     """
     if requests:
         of = {key: [(name, key[1], key[2]) for name in requests] for key in keys}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 COLUMNS_MOST = 6
-"""Largest number of cells with a column each; for more cells the columns are least, mean and most."""
+"""Largest number of cells that get a column each; for more cells, the columns are `least`, `mean` and `most`."""
 Row = JsonObject
 
 
@@ -72,7 +72,7 @@ def report_page(run: Run, *, threshold: float = THRESHOLD) -> JsonObject:
 
 
 class _Facts(TypedDict):
-    """The head of the page."""
+    """Facts at the head of the page."""
 
     title: str
     run: str
@@ -175,7 +175,7 @@ def _slug(name: str) -> str:
 
 
 def _table(recording: MeasuredRecording, family: str) -> Table:
-    """Return the means over the recording of a family's measures that were not all zero."""
+    """Return a table of a family's measures with their means over the recording; measures always 0 are left out."""
     wide = len(recording.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else recording.cells
     rows: list[Row] = []

@@ -39,8 +39,8 @@ class Sibling(TypedDict):
         ratio: Mean ratio to the median of the siblings over the rounds.
         low: Lower end of the 95 % interval of `ratio`.
         high: Upper end of the 95 % interval of `ratio`.
-        p: p of no difference.
-        q: p after control of the false discovery rate.
+        p: p value for no difference from the siblings.
+        q: p value corrected by the false discovery rate.
         differs: True if q is significant and the ratio is beyond the threshold.
     """
 
@@ -58,7 +58,7 @@ class Sibling(TypedDict):
 
 
 class SkewPage(TypedDict):
-    """Model of the siblings; `enough` says whether there are enough rounds for a test."""
+    """Model of the test of siblings; `enough` says whether there are enough rounds for a test."""
 
     schema: int
     kind: str
@@ -71,7 +71,7 @@ class SkewPage(TypedDict):
 
 
 def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> SkewPage:
-    """Return the model for a recording's series (`Measured.siblings`) over this number of intervals."""
+    """Return the model of the test of siblings from a recording's series (`Measured.siblings`) over `rounds` rounds."""
     found = findings(series, threshold=threshold)
     return {
         "schema": SCHEMA,
@@ -90,7 +90,7 @@ def _by_size(sibling: Sibling) -> tuple[bool, float, str, str]:
 
 
 def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Sibling]:
-    """Test every sibling that has enough rounds; q is over all of them."""
+    """Test every sibling that has enough rounds; q is corrected over all tests."""
     import numpy as np
 
     from dbdyno.stats import benjamini_hochberg
@@ -133,10 +133,10 @@ def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Sibling]:
 
 
 def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, float]]:
-    """Return name, rounds, mean log ratio and its standard error of each sibling.
+    """Return name, number of rounds, mean log ratio and its standard error for each sibling.
 
-    The median of the siblings' mean log ratios is subtracted from each of them: if load comes in bursts, the mean of
-    the logs is off the log of the median for every sibling, although none of them differs.
+    The median of the siblings' mean log ratios is subtracted from each of them: if load comes in bursts, the
+    mean log ratio of every sibling is shifted, although none of them differs from the others.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Report of an interval with its finding: a change inside it, judged as between two periods, or else where time went.
+"""Report of an interval, titled by its finding: a change inside it, judged like two periods, else where time went.
 
 The interval is cut where it changed most. The position of the cut was chosen from the same numbers, so a change of the
 same work counts as certain only below p = 0.01. An uncertain change is not used as the title; its causes remain in the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.01
 THRESHOLD = 0.05
-"""Smallest change inside an interval that is a finding, since nobody asked about it."""
+"""Smallest relative change inside an interval that is reported as a finding, although nobody asked about it."""
 
 
 def judged_report(interval: Interval, top: int) -> JsonObject:
@@ -66,7 +66,7 @@ def _inside(interval: Interval) -> Verdict | None:
 
 
 def _where_time_went(interval: Interval) -> str:
-    """Return the statement time per second and the statement with most of it; empty if statements were not read."""
+    """Return statement time per second and the statement that takes most of it; empty if statements were not read."""
     if interval.before.engine not in ENGINES:
         return ""
     change = change_of(interval, interval)

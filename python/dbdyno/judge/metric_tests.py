@@ -93,8 +93,8 @@ def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
 def decision(row: Mapping[str, Any], q: float, threshold: float) -> str:
     """Return `more`, `less`, `same` or `cannot tell`.
 
-    A change of a metric is a finding; its direction is not judged as better or worse. A metric whose median is 0 in
-    both periods decides nothing, even if it was not always 0.
+    A change of a metric is a finding; its direction is not judged as better or worse. If the median is 0 in both
+    periods, the result is `cannot tell`, even if the metric was not always 0.
     """
     low, high = row["low"], row["high"]
     if not row["a"] and not row["b"]:

@@ -14,9 +14,9 @@ from dbdyno.snapshot.causes.change import LEAST_MS, Change, Key, Pair
 from dbdyno.snapshot.reading.statement_costs import StatementCosts
 
 EXPECTED = 10.0
-"""Number of calls that the first period must have had at the second's rate, so that their absence means something."""
+"""A statement without calls in a period counts as new or gone only if at least this many calls were expected there."""
 OUT_OF_PROPORTION, CERTAIN = 1.5, 0.001
-"""Growth of calls, as a multiple of the others', from which on they are out of proportion, and the p that it needs."""
+"""Calls are out of proportion if they grew by at least this factor more than those of others, with p below CERTAIN."""
 MATERIAL = 0.01
 """Added work below this share of the first period's database time is not reported."""
 
@@ -27,9 +27,9 @@ class AddedWork:
 
     Attributes:
         ms: Statement time of that work [ms per second].
-        statement: The statement with most of it.
+        statement: The statement with most of the added work.
         is_new: True if the statement was not called before.
-        usual: How many times more often the other statements are called than before.
+        usual: Factor by which the calls of the other statements grew.
         share: Share of the statement in all added work.
     """
 
@@ -58,7 +58,7 @@ def added_work(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> 
 
 
 def usual_growth(change: Change) -> float:
-    """Return how many times more often statements of both periods are called: the median, weighted by their time."""
+    """Return the factor by which calls of statements in both periods grew: the median, weighted by their time."""
     both = [one for one in change.statements.values() if one.before.get("calls") and one.after.get("calls")]
     ratios = sorted((one.after["calls"] / one.before["calls"], one.before.get("ms", 0.0)) for one in both)
     half, passed = sum(weight for _, weight in ratios) / 2, 0.0
@@ -70,7 +70,7 @@ def usual_growth(change: Change) -> float:
 
 
 def _extra(change: Change, pair: Pair, usual: float) -> float:
-    """Return the time of calls beyond what the load explains [ms per second]; below zero if a statement is gone."""
+    """Return the time of calls beyond what the load explains [ms per second]; below zero if it is no longer called."""
     lengths = change.before.seconds, change.after.seconds
     old, new = (
         side.get("calls", 0.0) * length for side, length in zip((pair.before, pair.after), lengths, strict=True)
@@ -86,7 +86,7 @@ def _extra(change: Change, pair: Pair, usual: float) -> float:
 
 
 def _certain(statement: Key, costs: tuple[StatementCosts, StatementCosts]) -> bool:
-    """Return True if a statement's share of all calls grew by more than chance, tested over sub-intervals."""
+    """Return True if a statement's share of all calls grew by more than chance explains, tested over sub-intervals."""
     from dbdyno.stats.two_stretches import difference
 
     shares = []

@@ -165,7 +165,7 @@ def object_section(
     allowed: bool,
     hourly: bool,
 ) -> Part:
-    """Return the section of what changed, by kind of object.
+    """Return the section that shows what changed, by kind of object.
 
     Args:
         before: The first period.
@@ -256,7 +256,7 @@ def _rows(
 
 
 def _sampled_rows(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:
-    """Yield a row with the active sessions of each name of a dimension."""
+    """Yield a row for each name in a dimension, with its active sessions."""
     old, new = looked
     if old is None or new is None:
         return

@@ -62,6 +62,6 @@ def _mean(values: Sequence[Mapping[str, Sequence[float | None]]], name: str) -> 
 
 
 def _calls(change: Change) -> tuple[float, float]:
-    """Return the statements per second, before and after."""
+    """Return the number of statements per second in the first and in the second period."""
     every = change.statements.values()
     return sum(one.before.get("calls", 0.0) for one in every), sum(one.after.get("calls", 0.0) for one in every)

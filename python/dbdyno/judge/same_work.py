@@ -21,13 +21,13 @@ from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumber
 from dbdyno.snapshot.reading.statement_costs import StatementCosts, StatementTotal
 
 CALLS_LEAST, SLOTS_LEAST = 5.0, 3
-"""Calls in each period, and sub-intervals with calls, that a statement needs to be part of the index."""
+"""Minimum numbers of calls in each period, and of sub-intervals with calls, for a statement to be in the index."""
 Pairs = Mapping[str, tuple[StatementTotal, StatementTotal]]
 
 
 @dataclass(frozen=True, slots=True)
 class CostIndex:
-    """Second period over first: `ratio` with its 95 % interval, and the two-sided p."""
+    """Cost in the second period divided by that in the first: `ratio` with its 95 % interval, and the two-sided p."""
 
     ratio: float
     low: float

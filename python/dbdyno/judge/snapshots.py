@@ -39,7 +39,7 @@ from dbdyno.snapshot.store.folder import Store
 
 _OF_SERVER = {"version": "version", "databases read": "databases", "standby": "in_recovery"}
 LONG_S = 2 * 86400
-"""Length of both periods [s] from which on values are per hour, because the minutes of a day are too much alike."""
+"""If both periods are at least this long [s], values are per hour, because the minutes of a day are too much alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Asked:
 
     Attributes:
         threshold: Smallest relative difference that matters.
-        allowed: True if anything is decided.
+        allowed: False if the periods are not comparable, so that nothing is decided.
         by_hour: True for one value per hour instead of per sub-interval.
         closed_loop: True if the load is a closed loop.
     """
@@ -84,7 +84,7 @@ def compare(
         store: The store of the snapshots.
         first: The first period.
         second: The second period.
-        threshold: A change of database time for the same work within this share counts as none.
+        threshold: Relative change of database time for the same work up to which it counts as no change.
         decide: True to decide even if the periods are of two servers.
         closed_loop: True if the load came from sessions that never pause, so that throughput is a result of the server.
 
@@ -93,7 +93,8 @@ def compare(
     """
     if first.chain[0].engine != second.chain[0].engine:
         raise SnapshotError(
-            f"{first.name} is of {first.chain[0].engine}, {second.name} of {second.chain[0].engine}",
+            f"{first.name} is a period of {first.chain[0].engine}, but {second.name} is a period of "
+            f"{second.chain[0].engine}",
             next_step="compare two periods of one engine",
         )
     differing = differences(first, second)
@@ -201,7 +202,7 @@ def _find_changes(
     counts: tuple[int, int],
     rows: list[Row],
 ) -> _Found:
-    """Collect what changed between the periods and why, by object, with the events of both.
+    """Collect what changed between the periods and why, by object, with the events of both periods.
 
     If there are no rules for the engine, or the periods are of two servers (whose objects have other identifiers), only
     the metrics are used.
@@ -300,13 +301,13 @@ class Difference(TypedDict):
 
 
 def _incomparable(first: Period, second: Period) -> Verdict:
-    """Return the verdict on two servers, with what can be read nevertheless."""
+    """Return the verdict on two different servers, with sentences on what the page shows nevertheless."""
     names = f"{first.chain[0].target} and {second.chain[0].target}"
     said = (
         "Metrics of both are shown beside each other; their statements and objects are not matched.",
         "Settings and versions that differ are listed below.",
     )
-    step = "if the two servers are what you compare: --accept-differences"
+    step = "add --accept-differences if you compare the two servers on purpose"
     return Verdict("not comparable", f"Not comparable: {names} are two servers", said, step)
 
 

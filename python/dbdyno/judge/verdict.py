@@ -4,8 +4,8 @@ It depends on database time for the same work (`same_work.py`), blocked time, wa
 (`blocked_time.py`), and added work (`more_work.py`). All other changes are findings, not verdicts. Throughput is the
 offered load, so more or less of it is neither better nor worse, unless the load comes from a closed loop.
 
-A difference counts from 1 % of database time on (blocked time, added work) or from the threshold on (the same work).
-What is called equal has a bound: "no change larger than 5 %" covers the whole 95 % interval. If the interval reaches
+A difference counts if it reaches 1 % of database time (blocked time, added work) or the threshold (the same work).
+A verdict of equality names a bound: "no change larger than 5 %" covers the whole 95 % interval. If the interval reaches
 beyond 20 %, the verdict is withheld.
 """
 
@@ -23,25 +23,25 @@ from dbdyno.snapshot.causes import ReportedCause
 from dbdyno.snapshot.wording import duration_text, three_digits
 
 MATERIAL = 0.01
-"""Share of database time from which on a difference counts in the verdict."""
+"""Smallest share of database time at which a difference counts in the verdict."""
 BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Bounds that "no change larger than" may name; beyond the last one the verdict is withheld."""
 SMALL = 0.05
 """A change within this bound is reported as none, whether it is significant or not."""
 APART = 1.5
-"""Growth of the time for the same work from which on a direct cause of half of it is enough for a verdict."""
+"""If the same work takes at least this many times as long, a direct cause for half of that is enough for a verdict."""
 UNEXPLAINED, ALIKE, STRICT = 1.25, 1.05, 0.01
 """Limits for a change without a known cause.
 
-A smaller change of time (`UNEXPLAINED`) in which the same calls read about as much (`ALIKE`) may be the machine's. Any
-other change without a cause needs a p below `STRICT`.
+The machine may be the cause if time changed by less than the factor `UNEXPLAINED` and the same calls read about as much
+as before (within the factor `ALIKE`). Any other change without a known cause needs a p below `STRICT`.
 """
 LEAST_BLOCKED = 0.01
 """Average number of waiting sessions below which blocked time is ignored."""
 OUTWEIGHS = 2.0
-"""Factor by which waits outside of statements must outgrow the statement time to come first."""
+"""Factor by which waits outside of statements must outgrow statement time to come first in the verdict."""
 OF_COMMITS = ("device", "standby")
-"""Causes for which commits wait."""
+"""Causes that make commits wait."""
 CHANGED = ("setting", "cache", "version", "sessions")
 """Causes that are reported as a change if nothing became slower."""
 LEAST, LEAST_CHOSEN = 5, 3
@@ -110,7 +110,7 @@ _Rule = Callable[[Facts, float], Verdict | None]
 
 
 def judge(facts: Facts, threshold: float) -> Verdict:
-    """Return the verdict: that of the gravest rule that applies."""
+    """Return the verdict of the most severe rule that applies."""
     for rule in (
         *_outweighing_rules(facts),
         _slower,
@@ -135,7 +135,7 @@ def judge(facts: Facts, threshold: float) -> Verdict:
 
 
 def _outweighing_rules(facts: Facts) -> list[_Rule]:
-    """Return the rules on waits outside of statements that grew by more than twice the statement time, largest first.
+    """Return the rules on waits outside of statements that grew over twice as much as statement time, largest first.
 
     Otherwise a statement that takes 15 µs longer would be the headline above commits that wait for seconds.
     """
@@ -147,7 +147,7 @@ def _outweighing_rules(facts: Facts) -> list[_Rule]:
 
 
 def _slower(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge whether the same work takes longer for certain, or much longer with a direct cause that explains half."""
+    """Judge whether the same work is slower for certain, or much slower with a direct cause for at least half."""
     work = facts.work
     if work is None:
         return None
@@ -176,7 +176,7 @@ def _judge_blocked(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge whether commits wait longer than before for the log or a standby, which is in no statement's time.
+    """Judge whether commits wait longer than before for the log or a standby; no statement's time has these waits.
 
     More commits that each wait as long as before are only more load.
     """
@@ -198,7 +198,7 @@ def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _per_commit(commits: BlockedTime, facts: Facts) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return waiting sessions and commits per second, before and after."""
+    """Return the number of waiting sessions and of commits per second, for each period."""
     return (commits.before, facts.commits_a_second[0]), (commits.after, facts.commits_a_second[1])
 
 
@@ -230,7 +230,7 @@ def _more_work(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _closed_loop(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge the throughput of a closed loop, where it is a result of the server."""
+    """Judge throughput if the load is a closed loop, in which throughput depends on the server."""
     del threshold
     if facts.closed != "worse":
         return None
@@ -253,7 +253,7 @@ def _faster(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _equal(facts: Facts, work: SameWork) -> Verdict:
-    """Return "no change larger than" a bound; withheld if the bound is wide or the machine may have changed."""
+    """Return "no change larger than" a bound; withhold it if the bound is wide or the machine may have changed."""
     time = work.time
     reach = max(time.high - 1, 1 - time.low)
     bound = next((one for one in BOUNDS if reach <= one), None)
@@ -282,8 +282,8 @@ def _machine(work: SameWork) -> tuple[str, ...]:
 def _is_certain(facts: Facts, work: SameWork) -> bool:
     """Return True if a change of the same work is explained neither by chance nor by the machine.
 
-    It is judged by its time; or by the blocks or rows that the same calls read, which other programs on the machine do
-    not change, if time moved in the same direction.
+    The test uses time; or, if time moved in the same direction, the blocks or rows that the same calls read, which
+    other programs on the machine do not change.
     """
     if min(facts.counts) < facts.least:
         return False
@@ -310,12 +310,12 @@ def _candidates(facts: Facts) -> list[ReportedCause]:
 
 
 def _explained_share(facts: Facts) -> float:
-    """Return the share of the first direct cause that has one, else 0."""
+    """Return the share that the first direct cause with a known share explains; 0 if there is none."""
     return next((one.share for one in _candidates(facts) if one.share is not None), 0.0)
 
 
 def _title_with_cause(word: str, facts: Facts, grown_ms: float) -> str:
-    """Return a title with the first cause and its share of the change; empty without a cause."""
+    """Return a title with the first cause and its share of the change; empty if there is no cause."""
     if not facts.causes:
         return ""
     first, share = facts.causes[0].cause, facts.causes[0].share
@@ -390,7 +390,7 @@ def _load(facts: Facts) -> tuple[str, ...]:
 
 
 def _to_tell(work: SameWork) -> str:
-    """Return a sentence on how many sub-intervals would be enough to tell a change as large as the largest bound."""
+    """Return a sentence on how many sub-intervals are needed to detect a change as large as the largest bound."""
     half = math.log(work.time.high / work.time.low) / 2
     wanted = math.log(1 + BOUNDS[-1])
     count = math.ceil(min(work.counts) * max(half / wanted, 1.2) ** 2)

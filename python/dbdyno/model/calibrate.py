@@ -1,8 +1,9 @@
 """Fit of a device to measured latencies, with the quality of the fit.
 
-The core computes the fit: a table of quantiles, intervals from a bootstrap of stretches, regimes if a slow state lasts,
-and the distance of a fit to the first half from the second half, next to the distance between the two halves
-themselves. This module makes a page of it, with sentences that interpret the figures.
+The core computes the fit: a table of quantiles, their intervals from a bootstrap over stretches of the series, and
+regimes if a slow state lasts. To show the quality of the fit, it fits the first half of the latencies and reports how
+far that fit is from the second half, together with the distance between the two halves themselves. This module turns
+the fit into a page, with sentences that interpret the figures.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ALIKE = 0.3
 
 
 def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) -> dict[str, object]:
-    """Return the page about a fit to latencies [us], given in the order in which they were measured.
+    """Return the page about a device fitted to latencies [us], which are listed in the order of measurement.
 
     Args:
         latencies_us: the latencies.

@@ -53,7 +53,7 @@ class Machine:
         ends = self._ends(name)
         if len(ends) == 1:
             return ends[0]
-        listing = f"`dbdyno model show {self.name}` lists all parameters"
+        listing = f"list all parameters with `dbdyno model show {self.name}`"
         if ends:
             raise ModelError(
                 f"{name!r} matches {len(ends)} parameters of this machine",
@@ -134,7 +134,9 @@ def parse_machine(target: str, toml: str, file: str | None = None) -> Machine:
 
 
 def _file(path: Path) -> str:
-    step = "`dbdyno model new` writes a machine to begin with, `dbdyno model list` lists the built-in ones"
+    step = (
+        "write a machine to start from with `dbdyno model new`, or list the built-in machines with `dbdyno model list`"
+    )
     return user_file_text(path, ModelError, next_step=step)
 
 

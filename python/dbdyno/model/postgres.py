@@ -25,30 +25,31 @@ TRANSACTIONS = 12_000
 WARMUP = 1_500
 REPLICATIONS = 2
 BLOCKS_MOST = 500_000
-"""Number of blocks in a replication from which on it has fewer transactions."""
+"""Number of blocks read in a replication above which the replication runs fewer transactions."""
 LEAST = 300
 LIMIT_S = 900.0
-"""Maximum virtual time of a replication, which then ends with the transactions so far [s]."""
+"""Maximum virtual time of a replication [s]; it then ends with the transactions completed so far."""
 
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """Result of a load.
+    """Result of a load that ran on a modelled PostgreSQL.
 
     Attributes:
-        latencies_ns: Time of each transaction, sorted.
+        latencies_ns: Time of each transaction [ns], sorted.
         throughput_per_s: Transactions a second.
-        waits_ns: Time of each wait of a server's process, per transaction, by type and name of the event.
-        server_cpu_ns: CPU time of the server's processes per transaction.
-        client_cpu_ns: CPU time of the client per transaction.
-        cores: Busy share of the cores.
-        device: Busy share of the log's device; if it can do several syncs at once, their mean number, at most 1.
-        device_ns: Mean time of a flush at the device; 0 without one.
-        commits_per_flush: Commits that share a flush; 0 without one.
-        sync_ns: Mean time of a wait for the sync of the log, by the process that flushes; 0 without one.
-        events: Number of events.
-        read_ns: Mean time of a wait for a read of the data files; 0 without one.
-        data: Busy share of the data files' device; 0 if nothing was read.
+        waits_ns: Time that server processes wait per transaction [ns], by type and name of the wait event.
+        server_cpu_ns: CPU time of the server's processes per transaction [ns].
+        client_cpu_ns: CPU time of the client per transaction [ns].
+        cores: Share of time in which the cores are busy.
+        device: Share of time in which the log's device is busy; if it can do several syncs at once, their mean number,
+            at most 1.
+        device_ns: Mean time of a flush at the device [ns]; 0 if there was no flush.
+        commits_per_flush: Commits that share a flush; 0 if there was no flush.
+        sync_ns: Mean time that the flushing process waits for a sync of the log [ns]; 0 if there was no sync.
+        events: Number of events that were simulated.
+        read_ns: Mean time of a wait for a read of the data files [ns]; 0 if nothing was read.
+        data: Share of time in which the data files' device is busy; 0 if nothing was read.
     """
 
     latencies_ns: NDArray[np.uint64]
@@ -117,7 +118,7 @@ def _fewer(transactions: int, machine: str) -> int:
 
 
 def _blocks(machine: str) -> float:
-    """Return the largest mean number of blocks that a statement of a machine waits for."""
+    """Return the largest number of blocks that a statement of the machine waits for on average."""
     import tomllib
 
     statements = tomllib.loads(machine).get("postgres", {}).get("statements", [])

@@ -1,4 +1,4 @@
-"""Exchange of a machine's storage for another device: a built-in one, or one in a file."""
+"""Replacement of a machine's storage by another device: a built-in one, or one in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_device(machine: str, name: str) -> str:
 
 
 def with_data_device(machine: str, name: str) -> str:
-    """Return a machine (TOML) with data files and temporary files on a device of their own; the log stays where it is.
+    """Return a machine (TOML) whose data files and temporary files are on a separate device; the log is not moved.
 
     Raises:
         ModelError: there is no such device.
@@ -33,15 +33,17 @@ def with_data_device(machine: str, name: str) -> str:
 
 
 def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None = None) -> tuple[str, str]:
-    """Return the name of the part that holds data, and the sections of a built-in device; all names have a prefix.
+    """Return the name of the part that holds data, and the sections of a built-in device; each name gets the prefix.
 
     Raises:
-        ModelError: there is no such device, or a setting is none of its parameters.
+        ModelError: there is no such device, or a setting names no parameter of it.
     """
     text = _text(name)
     data = _value(tomllib.loads(text)["storage"]["data"])
     if not isinstance(data, str):
-        raise ModelError(f"{name} has data on several parts", next_step="use a device with data on one part")
+        raise ModelError(
+            f"the data of {name} is on several parts", next_step="choose a device whose data is on one part"
+        )
     parts = re.findall(r"(?m)^\[devices\.([\w-]+)\]", text)
     text = _without(_sections(text), ("storage",)).strip("\n") + "\n"
     for key, value in (settings or {}).items():
@@ -57,18 +59,24 @@ def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None
 def _without_factor(machine: str) -> str:
     """Return a machine's text without the factor fitted to measured reads, which does not apply to a modelled device.
 
-    Where the device was a modelled one already, the factor is that of the time beyond it, and stays.
+    If the device already is a modelled one, the factor applies only to the time outside the device, and is not removed.
     """
     return machine if "\ndata_late = " in machine else re.sub(r"(?m)^data_factor = .*\n", "", machine)
 
 
 def _set(text: str, key: str, value: str) -> str:
-    """Return a device's text with another value of a parameter, which is added to its only section if missing."""
+    """Return a device's text with this value of a parameter; if the parameter is missing, it is added.
+
+    A parameter can be added only if the device has a single section.
+    """
     line = re.compile(rf"(?m)^{re.escape(key)}\s*=.*$")
     if len(line.findall(text)) == 1:
         return line.sub(f"{key} = {value}", text)
     if text.count("\nkind = ") + text.startswith("kind = ") != 1:
-        raise ModelError(f"{key!r} is not one of the device's parameters", next_step="name one of its parameters")
+        raise ModelError(
+            f"{key!r} is not one of the device's parameters",
+            next_step="list the device's parameters with `dbdyno device show NAME`",
+        )
     return re.sub(r"(?m)^(kind = .*)$", rf"\1\n{key} = {value}", text)
 
 
@@ -104,6 +112,6 @@ def _without(text: str, sections: tuple[str, ...]) -> str:
 
 
 def _sections(text: str) -> str:
-    """Return the sections of a device's text, without anything before the first."""
+    """Return the sections of a device's text, without the text before the first section."""
     at = text.find("\n[")
     return text[at + 1 :] if at >= 0 else text

@@ -61,7 +61,7 @@ _SQLID = "0123456789abcdfghjkmnpqrstuvwxyz"
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A trace file written, with the number of its records."""
+    """A trace file that was written, with the number of its records."""
 
     path: str
     records: int
@@ -291,7 +291,7 @@ _SMALL = {
 
 
 def _lay_out(connection: duckdb.DuckDBPyConnection, layout: Path) -> None:
-    """Write the folder of an import, which the writer of traces reads."""
+    """Write the folder of an import, from which the trace writer makes its files."""
     for folder in ("calls", "waits"):
         (layout / folder).mkdir(parents=True)
     for name, query in _SMALL.items():

@@ -40,7 +40,7 @@ def refuse_change(change: str) -> None:
         TargetError: It is such a change.
     """
     plain, first = without_comments(change), first_word(change)
-    setting = "write it as set NAME = VALUE, which holds only for the new side's transactions and leaves nothing behind"
+    setting = "write it as set NAME = VALUE, which applies only to the new side's transactions"
     if found := _WIDE.search(plain):
         what = " ".join(found[0].split()[:2]).lower()
         raise TargetError(

@@ -118,7 +118,7 @@ def read_outside_effects(*servers: Postgres, allowed: Collection[str] = ()) -> O
             f"--allow {strange[0]}: there is neither a function of this name nor a table of "
             "this name that executes functions",
             where=servers[0].safe_dsn,
-            next_step="use the name as it is on the page, in the list of what was not rehearsed",
+            next_step="copy the name from the list of statements that were not rehearsed, on the page",
         )
     outside = OutsideEffects(found.functions, found.read, found.written, frozenset(found.volatile), names)
     while sum(_is_added(outside, *one) for one in found.pending):

@@ -176,7 +176,8 @@ class _UpgradedPostgres(EmbeddedPostgres):
         raise TargetError(
             f"pg_upgrade refuses the upgrade: {self._refusal(done.stdout) or f'exit {done.returncode}'}",
             where=str(self.upgrade.folder),
-            next_step="correct the named cause in a copy of the old database; the real upgrade would stop there, too",
+            next_step="correct this cause in a copy of the old database; the real upgrade would fail for the same "
+            "reason",
         )
 
     def _refusal(self, output: str) -> str:

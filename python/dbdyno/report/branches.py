@@ -1,4 +1,4 @@
-"""Text layout of plan steps and tree nodes below their branches, in lines that fit; deep ones show their level."""
+"""Text layout of plan steps and tree nodes with their branches, in lines that fit; deep nodes show their level."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def text_below_branch(lead: str, words: str, code: str, notes: Sequence[str], de
 def indent_step(words: str, level: int, deepest: int, room: int) -> str:
     """Return a plan step with its indentation, in lines that fit.
 
-    A level takes two blanks, or one if the plan is deep. Beyond half the room the level is shown as a number, so that
-    deep steps stay readable.
+    Each level is indented by two blanks, or by one if the plan is deep. If the indentation would exceed half the room,
+    the level is shown as a number, so that deep steps stay readable.
     """
     step = 2 if 2 * deepest <= room // 2 else 1
     indent = " " * (step * level)
@@ -44,7 +44,7 @@ def indent_step(words: str, level: int, deepest: int, room: int) -> str:
 
 
 def fitting_branches(branch: str, level: int, room: int) -> str:
-    """Return the branch characters of a node in half the room: for a deep node its level and the last characters."""
+    """Return a node's branch characters, cut to half the room: for a deep node, its level and the last characters."""
     if len(branch) <= max(room // 2, 12):
         return branch
     mark = f"{level}… "

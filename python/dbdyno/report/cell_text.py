@@ -11,7 +11,7 @@ from dbdyno.pages import format as fmt
 
 UNKNOWN = "n/a"
 LEFT = ("text", "code", "time", "left")
-"""Units that are left-aligned; numbers are right-aligned."""
+"""Units whose values are left-aligned; numbers are right-aligned."""
 
 
 def value_text(row: Row, column: Column) -> str:
@@ -34,7 +34,7 @@ def value_text(row: Row, column: Column) -> str:
 
 
 def cell_of(row: Row, column: Column) -> Cell:
-    """Return the cell of a column; a plain value becomes a cell."""
+    """Return a row's cell in a column; a plain value is wrapped in a cell."""
     given = row.cells.get(column.name)
     return given if isinstance(given, Cell) else Cell(given)
 
@@ -45,7 +45,7 @@ def columns_of(table: Table, where: str, width: int = 0) -> list[Column]:
     Args:
         table: the table.
         where: `page` or `text`.
-        width: width of the terminal; columns that need more are left out.
+        width: width of the terminal; columns that need a wider one are left out.
     """
     numbers = any(column.unit == "number" for column in table.columns)
     return [

@@ -1,4 +1,4 @@
-"""Text for a terminal: a console that depends only on its arguments, tables, items.
+"""Text for a terminal: tables, items, and a console that depends only on its arguments.
 
 Neither environment nor terminal is queried: width and colour are arguments. Foreign text never becomes markup.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NARROWEST = 40
 HEIGHT = 25
-"""Lines of the console, on which nothing depends; without them, rich asks the terminal at every step."""
+"""Height of the console in lines; no output depends on it, but without it rich queries the terminal every time."""
 
 
 def render_text(draw: Callable[[Console], None], *, width: int, color: bool) -> str:

@@ -84,7 +84,7 @@ def embedded_json(model: Mapping[str, Any]) -> str:
 
 
 def _section(section: Section, colours: list[str]) -> View | None:
-    """Return a section in the form that the template takes, or None if nothing of it is shown."""
+    """Return a section in the form that the template expects, or None if nothing in it is shown."""
     if section.where == "text":
         return None
     listed = [_finding(one) for one in section.findings if one.where != "text"]
@@ -217,7 +217,7 @@ def template_environment(text_of: Callable[[str], str]) -> Any:
 
 
 def code_spans(text: str) -> Any:
-    """Return a sentence as escaped HTML in which `words in backticks` are set as code; a single backtick stays."""
+    """Return a sentence as escaped HTML in which `words in backticks` are set as code; a single backtick is kept."""
     from markupsafe import escape
 
     return _markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))

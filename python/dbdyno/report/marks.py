@@ -17,7 +17,7 @@ _STRIP_SIGNS, _BAR_SIGNS, _HALF = 21, 10, 10
 
 
 def svg(kind: str, value: Any, tone: str) -> str:
-    """Return a mark as `<svg>`, or "" without a value."""
+    """Return a mark as `<svg>`, or "" if there is no value."""
     if value is None:
         return ""
     drawn: JsonObject = {"bar": _bar, "side": _side, "heights": _heights, "spark": _spark, "strip": _strip}

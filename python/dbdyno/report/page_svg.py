@@ -1,6 +1,6 @@
 """A page without a figure as one SVG picture: its headline, sentences and tables, for a chat or a ticket.
 
-Long texts are cut and long tables end after `ROWS`; what is whole is in the page and its data.
+Long texts are cut, and long tables end after `ROWS` rows; the page and its data have the complete content.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _figure(figure: Any, width: int) -> list[Any]:
 
 
 def _findings(findings: list[Finding], section: Section, out: Console) -> None:
-    """Print the findings and failed checks, each with its next step; checks that hold are not shown."""
+    """Print the findings and failed checks, each with its next step; passed checks are not shown."""
     checks = [one for one in findings if one.name and one.weight == "bad"]
     plain = [one for one in findings if not one.name]
     most = len(plain) if section.most is None else section.most
@@ -208,7 +208,7 @@ def _table(table: Table, out: Console) -> None:
 def _put_lines(
     table: Table, columns: Sequence[Column], rows: Sequence[Row], body: list[list[str]], out: Console
 ) -> bool:
-    """Write a table directly, ten times as fast as by layout; return False if it needs colours or folding."""
+    """Write a table directly, ten times as fast as rich does; return False if it needs colours or folding."""
     title = fmt.line(table.title or table.folded)
     heads = [column.label if column.kind not in _UNNAMED else "" for column in columns]
     lines = [heads, *body] if table.headed else body

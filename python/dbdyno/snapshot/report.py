@@ -50,7 +50,7 @@ def page_head(interval: Interval, page: str, head: Verdict) -> JsonObject:
 
 
 def _figures(interval: Interval, parts: list[Part]) -> JsonObject:
-    """Return the key `series` of a report with events, taken from the session history if there is one."""
+    """Return the value of a report's key `series`, with events, from the session history if there is one."""
     from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
     from dbdyno.snapshot.reading.series import report_series
 
@@ -81,7 +81,7 @@ def lost_rows(interval: Interval) -> list[Verdict]:
 def worst_verdict(interval: Interval, verdicts: Sequence[Verdict] = ()) -> Verdict:
     """Return the worst verdict of all scopes and of the single rows in `verdicts`, for the report's head.
 
-    Of equally grave verdicts, the server's own is returned.
+    Of equally grave verdicts, the one on the whole server is returned.
     """
     order = {"cluster": 0, "clock": 1}
     every = sorted(interval.verdicts.items(), key=lambda item: (order.get(item[0][0], 2), str(item[0])))

@@ -151,7 +151,7 @@ def _waits(history: History, top: int) -> Part:
 
 
 def _latencies(interval: Interval, name: str) -> Part:
-    """Return the section with quantiles of its logged executions."""
+    """Return the section with latency quantiles of the statement's logged executions."""
     title = "Latency of its executions"
     if interval.before.engine != "postgres" or not (found := latencies(interval).get(name)):
         lacks = missing_measurement("latency quantiles", "no log or recording of this time is kept", LOGGED)
@@ -161,7 +161,7 @@ def _latencies(interval: Interval, name: str) -> Part:
 
 
 def _plans(interval: Interval, name: str) -> Part:
-    """Return the section on changes of its plan."""
+    """Return the section on changes of the statement's plan."""
     title = "Its plan"
     if interval.before.engine != "postgres":
         return section("plans", title, not_measured=[missing_measurement("plans", "only PostgreSQL's are read", "")])

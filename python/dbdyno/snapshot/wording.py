@@ -12,17 +12,17 @@ def three_digits(value: float) -> str:
 
 
 def time_change(old: float, new: float) -> str:
-    """Return `162 µs → 5.43 ms`, from milliseconds."""
+    """Return a change of time such as `162 µs → 5.43 ms`, from milliseconds."""
     return f"{duration_text(old)} → {duration_text(new)}"
 
 
 def rate_change(old: float, new: float) -> str:
-    """Return `0 → 212 a second`, from rates per second."""
+    """Return a change of a rate such as `0 → 212 a second`, from rates per second."""
     return f"{three_digits(old)} → {three_digits(new)} a second"
 
 
 def setting_change(name: object, old: object, new: object) -> str:
-    """Return `work_mem: 4096 → 65536`; a missing or empty value is written as such."""
+    """Return a change such as `work_mem: 4096 → 65536`; a missing or empty value is written as such."""
     return " → ".join([f"{name}: {_value(old)}", _value(new)])
 
 
@@ -31,7 +31,7 @@ def _value(value: object) -> str:
 
 
 def duration_text(ms: float) -> str:
-    """Return a time with its unit, from milliseconds; 0 for none."""
+    """Return a time with its unit, from milliseconds; `0` for zero or less."""
     if ms <= 0:
         return "0"
     for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):

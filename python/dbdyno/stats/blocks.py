@@ -86,7 +86,7 @@ def _usable(base: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats, int]:
     b = np.asarray(other, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise StatsError(
-            f"the arms have {a.size} and {b.size} block values",
+            f"the arms have different numbers of block values: {a.size} and {b.size}",
             next_step="give one value per block and arm, NaN where a block has none",
         )
     good = np.isfinite(a) & np.isfinite(b) & (a > 0) & (b > 0)

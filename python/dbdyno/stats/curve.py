@@ -227,7 +227,7 @@ def _bin(x: Floats, y: Floats, block: Integers) -> _Binned:
     count = np.bincount(bin_of)
     if count.size < BINS_MIN:
         raise StatsError(
-            f"only {count.size} different redo sizes",
+            f"{count.size} different redo sizes are too few for a curve",
             next_step=f"spread the redo sizes over at least {BINS_MIN} levels",
         )
     time = y.copy()

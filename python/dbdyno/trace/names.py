@@ -29,9 +29,9 @@ def imported_run(names: Sequence[str]) -> Run | None:
         return None
     if len(names) > 1:
         raise TraceError(
-            "is an imported run, and other names are given with it: expected one run, or trace files only",
+            "is an imported run, but other names are given, too: expected one imported run, or only trace files",
             where=str(folders[0]),
-            next_step="name one imported run, or trace files only",
+            next_step="name one imported run, or only trace files",
         )
     from dbdyno.evidence.run import Run
     from dbdyno.evidence.trace_tables import KIND, require_complete

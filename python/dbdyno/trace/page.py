@@ -134,7 +134,7 @@ def unread_warning(total: int) -> dict[str, str]:
     return {
         "code": "unread",
         "text": f"{pieces} not read.",
-        "next": "`dbdyno trace check FILES` shows each with its place",
+        "next": "see the place of each with `dbdyno trace check FILES`",
     }
 
 

@@ -213,7 +213,7 @@ def _at_place(traces: Traces, place: str) -> int:
     name, _, line = place.rpartition(":")
     if not line.isdigit():
         raise TraceError(
-            f"{place!r} is not a FILE:LINE", where="--line", next_step="write for example --line ora_123.trc:42"
+            f"{place!r} is not FILE:LINE", where="--line", next_step="write for example --line ora_123.trc:42"
         )
     for entry in traces.manifest.files:
         if str(entry.get("path", "")).endswith(name):

@@ -56,7 +56,7 @@ def _handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
         raise Error(
             "internal error; please report it",
             where=request.url.path[:80],
-            next_step="report the traceback that is in the terminal of `dbdyno ui`",
+            next_step="report the traceback, which is in the terminal in which `dbdyno ui` runs",
         )
 
     return {404: lambda request, _: endpoint_of(absent)(request), 500: lambda request, _: endpoint_of(broken)(request)}

@@ -57,7 +57,7 @@ class Preparer:
                 self._asked.add(name)
                 self._process = _start(store.folder, chain)
         raise NotReadyError(
-            f"{made} of {wanted} hours and days are summed up",
+            f"{made} of {wanted} hours and days are summed up so far",
             where=chain[0].target,
             next_step="wait: this page shows the interval as soon as all are summed up",
         )

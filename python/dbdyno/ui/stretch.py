@@ -77,7 +77,7 @@ def comparison_stretch(snapshots: Sequence[Snapshot], stretch: Stretch, text: st
     if high <= snapshots[0].at_ns // 1000:
         raise SnapshotError(
             f"there are no snapshots of {text} at that time",
-            next_step=f"name a later interval; the first snapshot is of {iso(snapshots[0].at_ns // 1000)}",
+            next_step=f"name a later interval; the first snapshot was taken at {iso(snapshots[0].at_ns // 1000)}",
         )
     return stretch_around(snapshots, low, high)
 

@@ -47,7 +47,7 @@ def address(dsn: str) -> Address:
     """Parse a connection string.
 
     Raises:
-        WideError: It is malformed; the message contains no part of it that may be a secret.
+        WideError: The connection string is malformed; the message contains no part of it that may be a secret.
     """
     if not dsn.startswith(SCHEME):
         raise WideError("is not the address of a Cassandra keyspace", next_step=FORM)

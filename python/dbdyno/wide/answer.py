@@ -208,7 +208,7 @@ def check_unchanged(session: Any, address: Address, version: Any, scans: Sequenc
 
 
 def scan_plans(query: ScanQuery, wide_map: WideMap, filtering: bool) -> dict[str, TableScan]:
-    """Return the plan of each scan of a query by its name; `filtering` permits ALLOW FILTERING."""
+    """Return the plan of each scan of a query, by the scan's name; `filtering` permits ALLOW FILTERING."""
     return {
         name: TableScan(plan_scan(relation, wide_map.tables[relation.of], wanted, filtering=filtering))
         for name, (relation, wanted) in query.scans.items()

@@ -1,7 +1,7 @@
 """Tables of a keyspace, read again from its catalog (`system_schema`) each time.
 
-A column is part of the partition key, a clustering column, static (one value per partition) or regular. A map makes its
-SQL tables by this distinction.
+A column is part of the partition key, a clustering column, static (one value per partition) or regular. A map derives
+its SQL tables from these roles.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _carry_over(
 
 
 def _first_of(part: Any) -> Any:
-    """Replace COALESCE(a.x, b.x), which USING produces, by a.x; valid if no join keeps rows of b alone."""
+    """Replace COALESCE(a.x, b.x), which USING produces, by a.x; valid if no join keeps unmatched rows of b."""
     from sqlglot import exp
 
     def first(node: Any) -> Any:
@@ -116,7 +116,7 @@ def and_operands(node: Any) -> Iterator[Any]:
 
 
 def simple_comparisons(part: Any) -> Iterator[tuple[Place, Condition]]:
-    """Yield the comparisons of a column with constants that the expression consists of, if any."""
+    """Yield the comparisons of a column with constants to which the expression is equivalent; nothing for any other."""
     from sqlglot import exp
 
     ops = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}

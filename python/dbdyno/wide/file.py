@@ -111,7 +111,7 @@ def _relation(name: str, value: Any, where: str) -> Relation:
         raise WideError(
             f"is {rows!r}, expected parent, child or element",
             where=f"{where}.rows",
-            next_step="write one of these three",
+            next_step='write "parent", "child" or "element"',
         )
     element = _string(given.get("element"), f"{where}.element") if rows == ELEMENT else ""
     columns = as_dict(given.get("columns"), f"{where}.columns")

@@ -12,7 +12,7 @@ from dbdyno.wide.mapping import Key, Relation, WideMap
 
 @dataclass(frozen=True)
 class KeyCheck:
-    """Result of checking one key: the number of rows, and of rows that violate it by kind."""
+    """Result of checking one key: the number of rows, and of rows that violate the key, by kind of violation."""
 
     relation: str
     key: Key

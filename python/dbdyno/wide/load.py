@@ -6,7 +6,7 @@
 3. Rows are written by prepared statements, those of a partition in unlogged batches, with a limited number in flight.
    Each has the timestamp of the job: written twice it is the same cell, so a retry, or a resumption after a kill,
    changes nothing. NULL is not written at all (it would be a tombstone).
-4. `load.json` records up to which row everything is acknowledged; it is written once all earlier rows are. A resumed
+4. `load.json` records the row up to which all rows are acknowledged. A resumed
    load continues from there, over the same files; if a node was restarted meanwhile, it continues from the last row
    that the node cannot have lost (`nodes.py`).
 """
@@ -56,7 +56,7 @@ RETRIED = {
 
 
 class LoadState:
-    """Content of `load.json`: the sealed plan of the load, and up to which row it is done."""
+    """Content of `load.json`: the sealed plan of the load, and the number of rows that are done."""
 
     def __init__(
         self, folder: Path, plan: Mapping[str, Any], done: int = 0, sure: int = 0, starts: Starts | None = None
@@ -180,7 +180,7 @@ def load(
 def _write_rows(
     session: Any, state: LoadState, files: Sequence[Path], table: WideTable, writer: Writer, loaded: LoadResult
 ) -> bool:
-    """Write the remaining rows; return False if a node was restarted meanwhile: acknowledged rows may be lost."""
+    """Write the remaining rows; return False if a node was restarted, so that acknowledged rows may be lost."""
     now = node_generations(session)
     if state.done and was_restarted(state.starts, now) is not False:
         loaded.repeated += state.done - state.sure

@@ -8,8 +8,8 @@
     customer_id = "customer_id"        name in SQL = column of Cassandra
 
 A parent has the partition key and the static columns; a child has the whole key and the regular columns. An element (or
-the fields of a UDT) has the key of the row it belongs to, and of the element itself `@position`, `@key`, `@value`, or a
-field such as `@value.street`.
+the fields of a UDT) has the key of the row it belongs to, and columns of the element itself: `@position`, `@key`,
+`@value`, or a field such as `@value.street`.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[s
     """Return the sources that columns of this SQL table may have.
 
     Raises:
-        WideError: Its element is not a collection or UDT.
+        WideError: The element of the SQL table is not a collection or UDT.
     """
     partition = tuple(one.name for one in table.columns_with_roles(PARTITION))
     key = tuple(one.name for one in table.key)
@@ -267,7 +267,7 @@ def as_dict(value: Any, where: str) -> JsonObject:
     """Return the value if it is a TOML table.
 
     Raises:
-        WideError: It is not.
+        WideError: The value is not a TOML table.
     """
     if not isinstance(value, dict):
         raise WideError(

@@ -135,7 +135,7 @@ def _is_row_for_row(relation: Relation, table: WideTable) -> bool:
 
 
 def is_distinct(relation: Relation, table: WideTable) -> bool:
-    """Return True if its rows are partitions of a table that has several rows per partition."""
+    """Return True if the SQL table's rows are partitions of a table that has several rows per partition."""
     if not table.columns_with_roles(CLUSTERING):
         return False
     column = table.column(relation.element) if relation.element else None
@@ -254,7 +254,7 @@ def _push_indexed(
 def _push_filtered(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
 ) -> None:
-    """Add conditions that need ALLOW FILTERING: the remaining single-value ones, one per column."""
+    """Add conditions that need ALLOW FILTERING: the remaining conditions with a single value, one per column."""
     for name, bound in sorted(bounds.items()):
         column = table.column(name)
         if column is None or column.role == PARTITION or not column.kind.is_scalar:
@@ -312,7 +312,7 @@ def quote_cql(name: str) -> str:
 
 
 def explain_pushdown(scan: Scan) -> Iterator[str]:
-    """Yield lines that say what Cassandra is asked."""
+    """Yield lines with the CQL for Cassandra, the conditions pushed down, and those filtered here."""
     count = len(scan.statement.partitions) if scan.statement.partitions is not None else None
     how = "all partitions, by ranges of tokens" if count is None else f"{count} partition{'s' * (count != 1)} by key"
     yield f"{scan.relation.name}: {scan.relation.rows} of {scan.table.name}, {how}"

@@ -22,7 +22,7 @@ _INSTALL = "run `make setup-wide` or `pip install 'dbdyno[wide]'`"
 
 @dataclass(frozen=True)
 class ScanQuery:
-    """SELECT over scans: its text with the scans' names, and for each scan its table and what the query needs of it.
+    """SELECT over scans: its text with the scans' names, and for each scan its table and what the query needs from it.
 
     `once` is True if the text reads a single scan exactly once.
     """
@@ -58,7 +58,7 @@ def parse_statement(text: str) -> Any:
     """Parse a text that must be exactly one statement.
 
     Raises:
-        WideError: It is not valid SQL, or not one statement.
+        WideError: The text is not valid SQL, or is not exactly one statement.
     """
     sqlglot = parser()
     try:
@@ -77,7 +77,7 @@ def analyse_query(text: str, wide_map: WideMap) -> ScanQuery:
     """Analyse a SELECT.
 
     Raises:
-        WideError: It names a table that the map does not have.
+        WideError: The SELECT names a table that the map does not have.
     """
     from sqlglot import exp
 

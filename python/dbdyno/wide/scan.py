@@ -1,8 +1,8 @@
 """Execution of a scan: its statements in parallel, page by page, into Arrow batches.
 
 A few threads query; a bounded queue holds pages that are not taken yet, so a slow consumer slows the nodes down and
-memory stays constant. If the consumer stops, the threads stop. Token ranges follow the ring; their number follows from
-`system.size_estimates`.
+memory stays constant. If the consumer stops, the threads stop. Token ranges follow the ring; their number is derived
+from `system.size_estimates`.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def jars() -> list[Path]:
     """Return the connector's jars.
 
     Raises:
-        WideError: They are missing.
+        WideError: The jars are missing.
     """
     named = os.environ.get(JARS)
     place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "connector" / "lib"
@@ -178,7 +178,7 @@ class SparkAnswer(Closeable):
             raise
 
     def close(self) -> None:
-        """Close the sessions of Spark and Cassandra that it opened."""
+        """Close the sessions of Spark and Cassandra that this answer opened."""
         self._ending.close()
 
     @property
@@ -230,7 +230,7 @@ class SparkAnswer(Closeable):
         self.elapsed_ns = time.monotonic_ns() - began
 
     def explain(self, *, asked: bool = True) -> Iterator[str]:
-        """Yield lines that say what the connector was asked and has read; without figures if `asked` is False."""
+        """Yield lines that say what was pushed down and what was read; without figures if `asked` is False."""
         for scan in (one.scan for one in self.scans.values()):
             yield (
                 next(explain_pushdown(scan))
@@ -313,7 +313,7 @@ def transpile(sql: str) -> str:
     """Translate DuckDB's SQL to Spark's.
 
     Raises:
-        WideError: It is not a SELECT, or calls a function that runs code.
+        WideError: The text is not a SELECT, or calls a function that runs code.
     """
     import sqlglot
     from sqlglot import exp

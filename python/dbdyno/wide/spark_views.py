@@ -1,4 +1,4 @@
-"""SQL tables of the map as Spark SELECTs over what its Cassandra connector reads; contacts no Spark session.
+"""SQL tables of the map as Spark SELECTs over what the Cassandra connector reads; contacts no Spark session.
 
 A child table has the rows with clustering columns, a parent one row per partition, and an element table what `explode`
 makes of a collection. Values are those of `decode.py`, or an error; guards catch what the connector changes silently:

@@ -3,8 +3,8 @@
 1. Rows are bound as for ordinary statements, so each value is encoded by the driver; the Java program `SSTables.java`
    writes them as SSTables (Cassandra's CQLSSTableWriter) in the format that the node reads according to its settings.
 2. Cassandra's bulk loader streams them through the nodes' storage port.
-3. A node that cannot read the format accepts the files silently and has no rows. Therefore no SSTable, or no row, is an
-   error, and partitions from all parts of the load are queried afterwards.
+3. A node that cannot read the format accepts the files silently and has no rows. Therefore the load fails if it
+wrote no SSTable or no row, and partitions from all parts of the load are queried afterwards.
 
 All rows carry the job's timestamp: an interrupted load can simply be run again.
 """
@@ -97,7 +97,9 @@ def write_files(
         loaded.tables = len(list(program.place.glob("*-Data.db")))
         if not rows or not loaded.tables:
             raise WideError(
-                "no row became an SSTable", where=address.safe, next_step="check the query, which may return no rows"
+                "no SSTable was written, because there was no row to write",
+                where=address.safe,
+                next_step="check the query, which may return no rows",
             )
         say(f"{loaded.tables:,} SSTables written; streaming them to the nodes")
         began = time.monotonic_ns()

@@ -214,7 +214,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
         keys = [quote_cql(one.name) for one in table.columns_with_roles(PARTITION)]
         cluster = [quote_cql(one.name) for one in table.columns_with_roles(CLUSTERING)]
         empty = count("count(*)", "where " + " or ".join(f"{one} is null" for one in keys))
-        _refuse(empty, "have no value in the partition key", "leave them out in the query")
+        _refuse(empty, "have no value in the partition key", "leave these rows out of the query")
         if cluster:
             others = [quote_cql(one.name) for one in table.columns_with_roles(REGULAR) if one.name in schema.names]
             lone = " and ".join(f"{one} is null" for one in (*cluster, *others))
@@ -222,14 +222,14 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
             _refuse(
                 count("count(*)", f"where ({half}) and not ({lone})"),
                 "have no value in a clustering column",
-                "leave them out; a parent without children may have NULL in all of a child's columns",
+                "leave these rows out; a parent without children may have NULL in all of a child's columns",
             )
         doubled = f"select 1 from {source} group by {', '.join([*keys, *cluster])} having count(*) > 1"  # noqa: S608
         row = duck.execute(f"select count(*) from ({doubled})", given).fetchone()  # noqa: S608
         _refuse(
             row[0] if row else 0,
-            "keys occur more than once: Cassandra would keep one row of each",
-            "name more columns by --cluster",
+            "keys occur more than once: Cassandra would keep only one row per key",
+            "name more columns with --cluster",
             what="",
         )
         for column in table.columns_with_roles(STATIC):
@@ -239,8 +239,8 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
                 row = duck.execute(f"select count(*) from ({several})", given).fetchone()  # noqa: S608
                 _refuse(
                     row[0] if row else 0,
-                    f"partitions have several values of {column.name}, and a static column keeps one",
-                    "leave it out of --static: it belongs to the rows",
+                    f"partitions have several values of {column.name}, but a static column can hold only one",
+                    "leave the column out of --static, because its values differ by row",
                     what="",
                 )
         for field in schema:
@@ -249,7 +249,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
                 fine = count("count(*)", f"where epoch_us({name}) % 1000 <> 0")
                 _refuse(
                     fine,
-                    f"have microseconds in {field.name}, and Cassandra keeps milliseconds",
+                    f"have microseconds in {field.name}, but Cassandra stores only milliseconds",
                     f"use date_trunc('milliseconds', {field.name}) in the query, or cast the column to text",
                 )
         return count("count(*)")

@@ -40,7 +40,7 @@ class RangeRecord(TypedDict):
 
 
 class UnloadState(TypedDict):
-    """Record of an export: what is exported, all token ranges, and for each what is finished of it."""
+    """Record of an export: what is exported, all token ranges, and which of them are finished."""
 
     version: int
     keyspace: str
@@ -113,7 +113,7 @@ def _state(folder: Path, address: Address, name: str, scan: Scan, session: Any) 
         )
         if odd is not None or not _is_whole(found):
             raise WideError(
-                f"the folder contains another job, with other values of: {odd or 'ranges'}",
+                f"the folder contains another job, which differs in: {odd or 'ranges'}",
                 where=str(place),
                 next_step="name a new folder",
             )

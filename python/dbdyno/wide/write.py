@@ -58,7 +58,7 @@ def translate_change(text: str, wide_map: WideMap, *, cascade: bool = False) -> 
     """Translate a statement into a change; `cascade` permits deleting a parent with all its rows.
 
     Raises:
-        WideError: Cassandra cannot do it.
+        WideError: Cassandra cannot make this change.
     """
     from sqlglot import exp
 

@@ -33,7 +33,7 @@ def read(root: Path = Path("/")) -> Facts:
     """
     if not (root / "proc" / "meminfo").is_file() or not (root / "sys").is_dir():
         raise AdviceError(
-            "has no /proc and /sys of a Linux host",
+            "does not contain /proc and /sys of a Linux host",
             where=str(root),
             next_step="run the command on the host of the database, or describe the storage stack in a file",
         )

@@ -15,7 +15,7 @@ from dbdyno.advise.stack.parts import Layer, Stack
 from dbdyno.base.errors import AdviceError
 from dbdyno.base.files import parse_toml, user_file_text
 
-_EXAMPLE = "examples/stacks/san.toml is an example"
+_EXAMPLE = "see the example examples/stacks/san.toml"
 
 
 def read(path: Path) -> Facts:

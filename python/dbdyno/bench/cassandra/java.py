@@ -9,7 +9,7 @@ from dbdyno.base.errors import WideError
 from dbdyno.base.processes import find_program
 
 JARS = "DBDYNO_CASSANDRA_JARS"
-INSTALL_STEP = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of Cassandra 5"
+INSTALL_STEP = f"run `make setup-wide` in a clone of dbdyno, or set {JARS} to a folder with the jars of Cassandra 5"
 _EXPORTS = (
     "java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch java.base/java.lang.ref"
     " java.base/java.lang.reflect java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry"

@@ -123,7 +123,7 @@ def refuse_unknown_databases(asked: Sequence[str], seen: Sequence[str]) -> None:
     if asked and not unknown:
         return
     raise PlanError(
-        f"the cells report no I/O of {', '.join(unknown)}" if unknown else "no database is given",
+        f"the cells report no I/O for {', '.join(unknown)}" if unknown else "no database is given",
         where="--set database",
         next_step=f"name a database with --set database=NAME; the cells report {', '.join(seen) or 'none'}",
     )

@@ -76,10 +76,9 @@ def checked_access(run: Run, undo: PlanUndo, access: Access) -> Access:
     words = _way_words(undo.reach)
     if words and not (access.keys or access.known_hosts or access.jump or access.config is not True):
         raise CellsError(
-            f"connected to its cells with its own options: {words}",
+            f"connected to its cells with its own options: {words}; they are not used automatically",
             where=run.id,
-            next_step="check these options and repeat those you trust on the command line; options from a run "
-            "folder are not used to connect",
+            next_step="check these options, and repeat those you trust on the command line",
         )
     return access
 

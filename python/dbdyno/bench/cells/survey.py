@@ -124,7 +124,7 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
         without = [name for name, at in (await collection_times(fleet)).items() if at is None]
         if without:
             raise CellsError(
-                f"shows no {COLLECTION_METRIC}: it has no metrics of a flash log",
+                f"does not report {COLLECTION_METRIC}, so it has no metrics of a flash log",
                 where=without[0],
                 next_step="check with `dbdyno cells run 'list flashlog detail'` whether there is a flash log",
             )

@@ -59,7 +59,7 @@ def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
         )
     if row is not None and engine == "mariadb" and arm.fetch_size is not None:
         raise PlanError(
-            "MariaDB sends all rows of a query at once: Connector/J has no cursor that would fetch some at a time",
+            "MariaDB sends all rows of a query at once: Connector/J has no cursor that fetches a few rows at a time",
             where=where,
             next_step="leave fetch_size out",
         )

@@ -51,12 +51,12 @@ class Arrivals:
         whole = np.flatnonzero(records["kind"] == TRANSACTION)
         order = whole[np.argsort(records["started_ns"][whole], kind="stable")]
         if len(order) > len(self.due_ns):
-            raise StreamError(f"has {len(order):,} transactions, but {len(self.due_ns):,} were due")
+            raise StreamError(f"the slice has {len(order):,} transactions, but {len(self.due_ns):,} were due")
         due = np.array(self.due_ns[: len(order)], np.int64)
         if early := int((records["started_ns"][order] < due).sum()):
-            raise StreamError(f"began {early:,} of {len(order):,} transactions {NOT_DUE}")
+            raise StreamError(f"{early:,} of {len(order):,} transactions began {NOT_DUE}")
         if len(order) < len(self.due_ns) and time.monotonic_ns() < self.give_up_ns:
-            raise StreamError(f"has {len(order):,} transactions, but {len(self.due_ns):,} were due")
+            raise StreamError(f"the slice has {len(order):,} transactions, but {len(self.due_ns):,} were due")
         found[order] = due
         return found
 

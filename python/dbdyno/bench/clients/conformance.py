@@ -207,7 +207,9 @@ def check_prepared_statements(client: ClientUnderTest) -> str:
         kept = client.rows(client.words.kept, **_mode(protocol))[-1]
         least, most = client.words.kept_rows[mode]
         if not least <= kept <= most:
-            raise UnexpectedResultError(f"with {mode} the server has prepared {kept} statements")
+            raise UnexpectedResultError(
+                f"with {mode}, the server keeps {kept} prepared statements; expected {least} to {most}"
+            )
     return "once with prepared alone"
 
 

@@ -114,7 +114,9 @@ class ClientArm:
             process.send(self.job.job_message())
             process.wait_for_record(stream.READY, self.connect_s)
             if self.line is not None and (why := self.line.bypass_problem(self.job.sessions)) is not None:
-                raise process.error(why, "let it connect where its environment says, or leave network out")
+                raise process.error(
+                    why, "make the client connect to the address in its environment, or leave network out"
+                )
         self.open, self.drawn = True, False
 
     def disconnect(self) -> None:
@@ -157,12 +159,12 @@ class ClientArm:
             asked.heard_ns = time.monotonic_ns()
             records = np.concatenate(parts) if parts else np.empty(0, RECORD)
             if end.slice != number:
-                raise process.error(f"ended slice {end.slice} where slice {number} was asked for")
+                raise process.error(f"ended slice {end.slice}, but slice {number} was requested")
             try:
                 refuse_impossible_records(records, end, asked)
                 intended = arrivals.intended(records) if arrivals else np.full(len(records), -1, np.int64)
             except StreamError as error:
-                raise process.error(f"tells operations that cannot be true: {error.message}") from error
+                raise process.error(f"reports impossible operations: {error.message}") from error
         if arrivals is None:
             self.accounted.add(records, end, asked, length_ns)
         return SliceResult(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)

@@ -90,7 +90,7 @@ class ClientProcess:
             )
         except OSError as error:
             raise self.error(
-                f"cannot be started: {error.strerror}", "`dbdyno client list` shows what is there"
+                f"cannot be started: {error.strerror}", "list the installed clients with `dbdyno client list`"
             ) from error
         assert self.process.stdout is not None and self.process.stdin is not None and self.process.stderr is not None
         self.said = StderrTail(self.process.stderr)
@@ -109,11 +109,11 @@ class ClientProcess:
         began = time.monotonic_ns()
         record, _ = self.wait_for_record(stream.HELLO, self.start_s)
         if record.statement != stream.VERSION:
-            raise self.error(f"speaks version {record.statement} of the protocol, and this is version {stream.VERSION}")
+            raise self.error(f"speaks version {record.statement} of the protocol; expected version {stream.VERSION}")
         if not began - self.start_s * 1e9 <= record.started_ns <= time.monotonic_ns():
             raise self.error(
-                "has another clock",
-                "take the times of CLOCK_MONOTONIC in nanoseconds, on the same host as dbdyno",
+                "uses another clock than dbdyno",
+                "report times of CLOCK_MONOTONIC in nanoseconds, and run the client on the same host as dbdyno",
             )
         self.about = record.text[:SAID_MOST]
         return record
@@ -134,9 +134,7 @@ class ClientProcess:
                 elif self.stopped():
                     return
                 elif time.monotonic() > deadline:
-                    raise self.error(
-                        f"hangs: it has not read what it is asked for {self.answer_s:g} s", kind=ClientHungError
-                    )
+                    raise self.error(f"hangs: it has not read a request for {self.answer_s:g} s", kind=ClientHungError)
         except (BrokenPipeError, ConnectionResetError):
             raise self._end_error() from None
 
@@ -153,7 +151,9 @@ class ClientProcess:
             return
         if data:
             self.reader.buffer += data
-            raise self.error(f"wrote what nobody asked for: {self.reader.describe_leftover()}", "write texts to stderr")
+            raise self.error(
+                f"wrote data that was not requested: {self.reader.describe_leftover()}", "write all text to stderr"
+            )
 
     def wait_for_record(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
         """Return the next record of a kind, and the operations before it.
@@ -176,8 +176,8 @@ class ClientProcess:
                 if time.monotonic() > deadline:
                     raise self.error(
                         f"hangs: it has not answered for {patience_s:g} s",
-                        "run `dbdyno client check` with this client; where a statement may take that long, give"
-                        " statement_timeout under [load]",
+                        "run `dbdyno client check` with this client; if a statement may take that long, set "
+                        "statement_timeout under [load]",
                         ClientHungError,
                     )
                 continue
@@ -211,7 +211,7 @@ class ClientProcess:
 
     def _refuse_more(self) -> None:
         if rest := self.reader.describe_leftover():
-            raise self.error(f"goes on after its answer: {rest}", "write nothing that was not asked for")
+            raise self.error(f"wrote more after its answer: {rest}", "write only the records that were requested")
 
     def _unexpected_record(self, got: stream.Record, kind: int) -> ClientError:
         if got.kind == stream.FAILED:

@@ -121,7 +121,7 @@ def refuse_impossible_records(records: Records, end: stream.Record, request: Sli
     if end.rows != count:
         raise StreamError(f"the slice's end record reports {end.rows:,} transactions, but {count:,} were recorded")
     if request.transactions is not None and count != request.transactions:
-        raise StreamError(f"has {count:,} transactions, but {request.transactions:,} were requested")
+        raise StreamError(f"the slice has {count:,} transactions, but {request.transactions:,} were requested")
     _refuse_outside(records, end)
     _refuse_overlaps(records)
     _refuse_strays(records)
@@ -176,11 +176,11 @@ def _refuse_strays(records: Records) -> None:
         return
     at = np.searchsorted(np.flatnonzero(is_script), np.flatnonzero(~is_script))
     if (at == len(scripts)).any() or (scripts["session"][at] != inner["session"]).any():
-        raise StreamError("has a statement without its transaction")
+        raise StreamError("the slice has a statement without its transaction")
     outer = scripts[at]
     ends, limits = inner["started_ns"] + inner["elapsed_ns"], outer["started_ns"] + outer["elapsed_ns"]
     if ((inner["started_ns"] < outer["started_ns"]) | (ends > limits)).any():
-        raise StreamError("has a statement that began before its transaction, or ended after it")
+        raise StreamError("the slice has a statement that began before its transaction, or ended after it")
 
 
 def _refuse_overlaps(records: Records) -> None:

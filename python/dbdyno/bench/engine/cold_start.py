@@ -54,7 +54,7 @@ def restart_cold(target: ColdStartTarget, start: Callable[[], None] | None = Non
             drop_from_cache(file)
     except OSError as error:
         raise TargetError(
-            f"the server's data cannot be dropped from the file system's cache: {error.strerror}",
+            f"the server's data cannot be removed from the file system cache: {error.strerror}",
             where=str(target.engine.data_dir),
         ) from error
     finally:

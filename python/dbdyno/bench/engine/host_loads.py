@@ -285,7 +285,7 @@ class HostLoads(Closeable):
         while len(self.workers.refresh()) < self.count:
             if self.is_stopped or time.monotonic() > deadline:
                 raise TargetError(
-                    f"{self.count} hosts began this run, and {len(self.workers.addresses)} are left",
+                    f"this run began on {self.count} hosts, but now only {len(self.workers.addresses)} can be reached",
                     where=self.workers.scheduler,
                     next_step="start the worker again, then continue with `dbdyno run --resume last`",
                 )

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 
-SERVER_LOST_STEP = "check the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks"
+SERVER_LOST_STEP = (
+    "check the server's log; then continue with `dbdyno run --resume last` if the run has a complete block"
+)
 """Next step of an error after a server disappeared during a run."""
 
 
@@ -266,7 +268,7 @@ class EngineBench(ABC):
         for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
             refuse_changed_settings(run.id, known["was"], now)
         if self.ready.timing.switch != run.manifest.switch:
-            raise PlanError("its arms would now be switched in another way than at the start of the run", where=run.id)
+            raise PlanError("its arms would now alternate differently than at the start of the run", where=run.id)
         how = self.ready.timing
         slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
         self.ready = self.ready.with_timing(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))

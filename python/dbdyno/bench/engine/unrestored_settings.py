@@ -195,5 +195,5 @@ def from_json(plain: Mapping[str, Any]) -> UnrestoredSettings:
         if not isinstance(process, dict):
             raise TypeError("a process is not an object")
     if not all(one.entry is None or isinstance(one.entry, str) for one in settings.values()):
-        raise TypeError("an entry is neither text nor null")
+        raise TypeError("an entry is neither a text nor null")
     return record

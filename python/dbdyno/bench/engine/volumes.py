@@ -82,7 +82,9 @@ def target_parts(target: str | None) -> tuple[str | None, dict[str, str]]:
     if engine == target:
         return target, {}
     if not device:
-        raise DeviceError("names no device", where=target, next_step="list the devices with `dbdyno device list`")
+        raise DeviceError(
+            "does not name a device", where=target, next_step="list the devices with `dbdyno device list`"
+        )
     return engine, single_device_table(device)
 
 

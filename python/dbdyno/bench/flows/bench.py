@@ -217,7 +217,7 @@ class FlowBench(PassiveBench):
             said = difference(first.setdefault(lines, own), own)
             if said:
                 raise TargetError(
-                    f"two arms give different answers over {lines:,} lines: {said}",
+                    f"two arms return different rows for {lines:,} lines of input: {said}",
                     where=f"arms {first[lines].engine!r} and {arm.name!r}",
                     next_step="make the flows return the same rows: times of different answers cannot be compared",
                 )

@@ -66,7 +66,7 @@ class EngineProcess:
         try:
             words = self._line(START_S)
             if words[0] != "hello":
-                raise self._error(f"does not start: {decode_word(words[1])}")
+                raise self._error(f"cannot be started: {decode_word(words[1])}")
         except BaseException:
             self.end()
             raise
@@ -100,7 +100,7 @@ class EngineProcess:
             raise self._end_error() from None
         answer = self._line(self.limit_s)
         if answer[0] != "ok":
-            raise self._error(f"says: {decode_word(answer[1])}", FlowError)
+            raise self._error(f"reports: {decode_word(answer[1])}", FlowError)
         return answer
 
     def _line(self, patience_s: float) -> list[str]:

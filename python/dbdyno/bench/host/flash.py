@@ -21,7 +21,7 @@ from dbdyno.bench.host.probe import cache_mode
 FILE_NAME = "dbdyno-flash.tmp"
 """Name under which a file is created in a folder; the file is unlinked immediately."""
 MADE_BYTES = 1 << 30
-OTHER_PATH_STEP = "name a device that nothing uses, or a file that is not there yet"
+OTHER_PATH_STEP = "name a device that is not in use, or a file that does not exist yet"
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class LogFile:
         found = file_system(folder)
         if found is not None and found.in_memory:
             raise DeviceError(
-                f"is in memory ({found.kind}): a sync takes no time there",
+                f"is in memory ({found.kind}), where a sync takes no time",
                 where=str(folder),
                 next_step="name a folder on the disk that will hold the database's log",
             )

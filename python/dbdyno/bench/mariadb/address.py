@@ -34,7 +34,7 @@ NOT_IN_FILE = ("ssl", "ssl-capath", "ssl-cipher", "ssl-crl", "ssl-crlpath", "ssl
 """Options in an option file that neither the driver nor the load honours."""
 OFF = ("0", "off", "false", "no")
 
-_EXAMPLE = "mariadb://user@host:3306/database"
+_EXAMPLE = "write mariadb://user@host:3306/database"
 
 
 class Parameters(TypedDict, total=False):
@@ -85,7 +85,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
     except ValueError as error:
         # The unreadable part is not quoted: it may be a part of the password.
         message = (
-            "the connection string cannot be read: its port is not a number, or a sign of the password is not quoted"
+            "the connection string cannot be read: its port is not a number, or the password has an unescaped character"
         )
         raise failure(message, next_step=f"{_EXAMPLE}, and put the password in MYSQL_PWD") from error
     given: JsonObject = {"host": parts.hostname or "localhost", "port": port or PORT}
@@ -109,7 +109,8 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
         given |= {"ssl_verify_identity": True} if str(verify).lower() not in OFF else {}
     if given.get("ssl_verify_identity") and not given.get("ssl_ca"):
         raise failure(
-            "ssl_ca is missing: there is nothing to check the server's certificate against", next_step=_EXAMPLE
+            "ssl_ca is missing: there is nothing to check the server's certificate against",
+            next_step="add ssl_ca=FILE to the connection string",
         )
     return address_of_parameters(cast("Parameters", given))
 
@@ -136,7 +137,7 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         words = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise failure(
-            f"the file of options cannot be read: {words}",
+            f"the option file cannot be read: {words}",
             where=str(path),
             next_step="correct the file, or name another one",
         ) from error

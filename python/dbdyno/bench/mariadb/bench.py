@@ -191,7 +191,7 @@ class MariaDBBench(EngineBench):
         wanted |= {change.name: change.value for change in own.server_changes()}
         if wanted and (differing := differing_values(own.target, wanted)):
             raise SettingMismatchError(
-                f"a setting is not what the arm {own.arm.name!r} wants: {differing}",
+                f"a setting does not have the value that arm {own.arm.name!r} sets: {differing}",
                 where=own.target.safe_dsn,
                 next_step="find out who alters the setting, or write the value as the server shows it, then run again",
             )

@@ -34,7 +34,7 @@ def replica(_target: MariaDB, connection: Any) -> Check:
     """Check whether the server accepts writes."""
     name = "primary or replica"
     if row(connection, "select @@read_only")[0]:
-        step = "name the primary, or SET GLOBAL read_only = 0 if it is one"
+        step = "name the primary, or run SET GLOBAL read_only = 0 if this server is the primary"
         return Check(name, False, "read_only = on", "workloads that write are refused", step)
     return Check(name, True, "takes writes", "", "")
 
@@ -45,7 +45,7 @@ def connections(_target: MariaDB, connection: Any) -> Check:
     status = "select variable_value from information_schema.global_status where variable_name = 'THREADS_CONNECTED'"
     free = most - int(row(connection, status)[0])
     few = free < 20
-    step = "SET GLOBAL max_connections, if the machine bears it" if few else ""
+    step = "raise max_connections with SET GLOBAL, if the machine has enough memory" if few else ""
     return Check("connections", not few, f"{free} free of {most}", "the most sessions, over all arms", step)
 
 
@@ -81,7 +81,7 @@ def durability(_target: MariaDB, connection: Any) -> Check:
     ]
     if not weak:
         return Check("durability", True, "each commit is flushed", "commit times are those of safe commits", "")
-    step = "set them to 1 (ON) for times of safe commits"
+    step = "set them to 1 (ON) to measure durable commits"
     return Check("durability", False, ", ".join(weak), "commits are not those of a server that loses nothing", step)
 
 
@@ -89,7 +89,7 @@ def waits(target: MariaDB, connection: Any) -> Check:
     """Check whether the server records waits and this user may read them."""
     if target.has_performance_schema(connection):
         return Check("waits", True, "performance_schema", "what the load's sessions wait for is sampled", "")
-    step = "performance_schema = ON and a restart; SELECT on performance_schema for this user"
+    step = "start the server with performance_schema = ON, and grant this user SELECT on performance_schema.*"
     return Check("waits", False, "no performance schema for this user", "what sessions wait for is not known", step)
 
 

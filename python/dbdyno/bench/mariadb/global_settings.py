@@ -51,7 +51,8 @@ def check_may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowe
         raise TargetError(
             f"the user may not SET GLOBAL {names}",
             where=target.safe_dsn,
-            next_step="ask for GRANT SUPER ON *.* TO the user, or for the ADMIN right of that setting",
+            next_step="ask an administrator for GRANT SUPER ON *.* TO the user, or for the ADMIN privilege of that "
+            "setting",
         )
 
 

@@ -78,7 +78,7 @@ class UnrestoredMariaDB:
             if not problems and (wrong := differing_values(self.target, wanted)):
                 problems = [f"not in effect in a new session: {wrong}"]
         if problems:
-            step = "run it again when that is mended"
+            step = "correct the cause, then run the command again"
             raise TargetError("; ".join(problems), where=self.target.safe_dsn, next_step=step)
 
 

@@ -79,7 +79,7 @@ def safe_connection_class() -> Any:
             with in_words("the server's greeting cannot be read"):
                 super()._get_server_information()
             if self._checks() and not self.unix_socket and not self.server_capabilities & TLS:
-                raise failure(NO_TLS, "TLS is required (ssl_ca), and the server offers none")
+                raise failure(NO_TLS, "TLS is required (ssl_ca), but the server offers none")
             if self._auth_plugin_name not in IMMEDIATE_METHODS:
                 self._auth_plugin_name = IMMEDIATE_METHODS[1]
 
@@ -90,13 +90,19 @@ def safe_connection_class() -> Any:
                 except (ValueError, RuntimeError) as error:
                     if isinstance(error, OSError) or self._secure or self.server_public_key != NO_KEY:
                         raise
-                    words = "and there is neither TLS nor a server_public_key that would prove whose it is"
+                    words = "but there is neither TLS nor a server_public_key to verify its identity"
                     raise failure(NO_METHOD, f"the server asks for the password itself, {words}") from error
 
         def _process_auth(self, plugin_name: bytes, *rest: Any) -> Any:
             if plugin_name == OLD_METHOD or (plugin_name in PASSWORD_METHODS and not self._secure):
-                why = "which is broken" if plugin_name == OLD_METHOD else "and no ssl_ca proves whose it is"
-                raise failure(NO_METHOD, f"the server asks for the password by {plugin_name.decode()}, {why}")
+                why = (
+                    "which is not secure"
+                    if plugin_name == OLD_METHOD
+                    else "but without ssl_ca its identity is not verified"
+                )
+                raise failure(
+                    NO_METHOD, f"the server asks for the password with the method {plugin_name.decode()}, {why}"
+                )
             return _sign(self, *rest) if plugin_name == SIGNATURE_METHOD else super()._process_auth(plugin_name, *rest)
 
         def query(self, *given: Any, **more: Any) -> Any:

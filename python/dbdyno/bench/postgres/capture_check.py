@@ -75,8 +75,8 @@ def _refuse_writes(folder: str, told: Mapping[str, Any]) -> None:
     raise PlanError(
         f"the capture {does}, but the plan does not name a database to write to, so the replay would fail (25006)",
         where=folder,
-        next_step='add to [workload]: template = "NAME OF A DATABASE"  # in its state when the capture began;'
-        " each turn writes to a copy",
+        next_step='add template = "DATABASE" under [workload], and name a database in the state in which the capture'
+        " began; each turn writes to a copy of it",
     )
 
 

@@ -29,7 +29,7 @@ NEEDS_NO_TRANSACTION = "25001"
 EXISTS = ("42P04", "42P06", "42P07", "42710", "42723")
 """SQLSTATEs of objects that already exist: a database, schema, relation, other object, function."""
 OBJECT_EXISTS_STEP = (
-    "it is another run's, or yours: nothing was touched; end that run, or give the plan's objects other names"
+    "end the other run if the object belongs to it, or give the plan's objects other names; nothing was changed"
 )
 
 

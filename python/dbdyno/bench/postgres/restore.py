@@ -41,7 +41,7 @@ class UnrestoredPostgres:
             statements = restore_sql({one.name: one.kept.entry for one in findings})
             problems = self.target.sql_undo("restore", statements).execute()
             if problems:
-                step = "run it again when that is mended"
+                step = "correct the cause, then run the command again"
                 raise TargetError("; ".join(problems), where=self.target.safe_dsn, next_step=step)
             wait_until_in_effect(self.target, {one.name: one.kept.was for one in findings})
 

@@ -260,8 +260,7 @@ def _unknown(conn: Connection, name: str) -> TargetError:
         step = f"did you mean {' or '.join(near)}?"
     elif "." in name:
         step = (
-            "a setting of an extension is known only once its library is loaded; a variable of"
-            " your own belongs in the arm's SQL"
+            "load the library first if the setting is of an extension; a variable of your own belongs in the arm's SQL"
         )
     else:
         step = "see `select name from pg_settings`"

@@ -92,7 +92,7 @@ def make_readable(target: Postgres, where: str) -> None:
 
 
 _STEPS = {
-    "42P01": f"a superuser runs, in this database: create extension {SOURCE};",
+    "42P01": f"run as a superuser in this database: create extension {SOURCE};",
     "55000": f"put {SOURCE} into shared_preload_libraries and restart the server",
     "42501": "grant pg_read_all_stats to the role",
 }

@@ -65,7 +65,11 @@ def _maker(what: str, where: str) -> Callable[[Path], None]:
     if kind == "text" and size:
         count = int(size[1]) * _UNITS[size[2]]
         if not 1 <= count <= _TEXT_MOST:
-            raise PlanError(f"{what!r} is outside 1KiB to 64GiB", where=where, next_step="choose a size in this range")
+            raise PlanError(
+                f"{what!r} is outside the range from 1KiB to 64GiB",
+                where=where,
+                next_step="choose a size in this range",
+            )
         return lambda path: _write_text(path, count)
     if kind == "c-project" and amount.isdecimal() and 1 <= int(amount) <= _SOURCES_MOST:
         return lambda path: _write_project(path, int(amount))

@@ -22,7 +22,7 @@ def verdict_of(model: BisectModel) -> Verdict:
         names = ", ".join(one["commit"][:SHORT] for one in suspects[:NAMED_MOST])
         more = f" and {len(suspects) - NAMED_MOST} more" if len(suspects) > NAMED_MOST else ""
         headline = f"One of {len(suspects)} commits made it {model['direction']}: {names}{more}."
-        step = "those between could not be tested; mend --build for them, or give more blocks (--blocks)"
+        step = "correct --build so that the commits between them can be tested, or give more blocks (--blocks)"
         return {"headline": headline, "sentences": [f"{whole}.", error], "next": step}
     found = suspects[0]
     headline = f"{found['commit'][:SHORT]} made it {model['direction']}: {found['subject']}"

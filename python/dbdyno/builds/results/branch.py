@@ -37,7 +37,7 @@ class ResultBranch:
         """
         tip = self._tip() or self._fetch()
         if tip is None:
-            step = "`dbdyno results push` makes it; `git fetch` brings it from elsewhere"
+            step = "create it with `dbdyno results push`, or get it from a remote with `git fetch`"
             raise EvidenceError("is not a branch of this repository", where=self.name, next_step=step)
         blobs = {path: blob for path, blob in self._blobs(tip).items() if path.endswith(".json")}
         yield from zip(blobs, self._contents(list(blobs.values())), strict=True)
@@ -50,7 +50,11 @@ class ResultBranch:
             GitError: git fails, or the remote rejects the push five times.
         """
         if self._is_checked_out():
-            raise EvidenceError("is checked out", where=self.name, next_step="check out another branch, then push")
+            raise EvidenceError(
+                "is checked out, so nothing can be pushed to it",
+                where=self.name,
+                next_step="check out another branch, then push",
+            )
         for attempt in range(TRIES):
             base, own = self._fetch() or self._tip(), self._tip()
             known = self._blobs(base) if base else {}

@@ -28,8 +28,8 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 @click.command("advise")
 @click.argument("on", required=False, metavar="[DSN|snap:FIRST..LAST|RUN|RECORDING|TRACE.trc|STACK.toml|host|rules]")
-@click.option("--only", multiple=True, metavar="RULE", help="Evaluate only this rule or family; repeatable.")
-@click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
+@click.option("--only", multiple=True, metavar="RULE", help="Evaluate only this rule or family of rules; repeatable.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Leave out this rule or family of rules; repeatable.")
 @click.option(
     "--fail-on",
     type=click.Choice(_LEVELS),
@@ -51,7 +51,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 @click.option(
     "--workload",
     metavar="SCRIPT.sql|MIX",
-    help="Workload of the plans: a script or a built-in mix (default: a mix that the setting affects).",
+    help="Workload for the plans: a script or a built-in mix (default: a mix that the setting affects).",
 )
 @click.option("--force", is_flag=True, help="Overwrite plans in DIR.")
 @click.option(
@@ -60,26 +60,31 @@ _SCHEMES = ("postgresql://", "postgres://")
     "machine",
     type=FILE,
     metavar="FILE",
-    help="For PostgreSQL: predict effects with this machine file of `dbdyno model calibrate`.",
+    help="For PostgreSQL: predict effects with this machine file, written by `dbdyno model calibrate`.",
 )
 @click.option(
     "--sessions",
     type=click.IntRange(1, 65_535),
-    help="With --machine: number of active sessions (default: their mean in the evidence).",
+    help="With --machine: number of active sessions to assume (default: the mean number in the evidence).",
 )
 @click.option(
     "--prove",
     "advice",
     metavar="PLAN.toml|RULE|NUMBER",
-    help="Test a recommendation: run its plan on --target, and keep the result: proved, refuted, cannot tell.",
+    help="Test a recommendation: run its plan on --target and record the result: proved, refuted, or cannot tell.",
 )
 @click.option(
     "--target",
     metavar="DSN|postgres|NAME",
-    help="With --prove: the server to run on; postgres is an embedded one. With snap:FIRST..LAST: the target in the "
-    "store.",
+    help="With --prove: the server to run on; postgres means an embedded server. With snap:FIRST..LAST: the target in "
+    "the store.",
 )
-@click.option("-y", "--yes", is_flag=True, help="With --prove: run a plan that was changed without asking.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="With --prove: run the plan without asking, even if it was changed or comes from elsewhere.",
+)
 @folder_option
 @store_option
 @page_options

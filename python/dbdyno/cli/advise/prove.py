@@ -139,7 +139,7 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
     why, step = "", "write it again: `dbdyno advise DSN --plan DIR`"
     if target not in EMBEDDED and not target.startswith(_SCHEMES) and "=" not in target:
         why = f"a recommendation can be tested only on PostgreSQL, not on {target!r}"
-        step = "--target postgres, or a connection string"
+        step = "write --target postgres, or --target with a connection string"
     elif [arm.settings for arm in plan.arms] != experiment.arms:
         why = "its arms are no longer the value found and the value proposed"
     elif plan.dsn is not None or any(arm.dsn or arm.server or arm.client for arm in plan.arms):

@@ -14,9 +14,16 @@ from dbdyno.cli.parameters import FILE, option_with_default
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @reach_options
-@option_with_default("-d", "--directory", "folder", default=".", metavar="DIR", help="Folder on the cells.")
+@option_with_default(
+    "-d",
+    "--directory",
+    "folder",
+    default=".",
+    metavar="DIR",
+    help="Existing folder on the cells into which the files are copied.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Copy the files without asking.")
 def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **reach: Any) -> None:
     """Copy FILES to every cell, into an existing folder.
 

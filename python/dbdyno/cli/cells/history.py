@@ -18,7 +18,7 @@ WEEK_S = 7 * 86_400
 @click.command()
 @reach_options
 @option_with_default(
-    "--last", default="2h", metavar="TIME", callback=seconds, help="Length of the history to read, back from now."
+    "--last", default="2h", metavar="TIME", callback=seconds, help="Length of the history to read; it ends now."
 )
 @share_option
 @click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")
@@ -37,7 +37,7 @@ def command(last: float, out: Path, **reach: Any) -> None:
 
     if not 60 <= last <= WEEK_S:
         raise CellsError(
-            f"{last:g} s is not a valid time to look back",
+            f"{last:g} s is outside the allowed range",
             where="--last",
             next_step="choose a time from 1min to 7d, such as --last 2h",
         )

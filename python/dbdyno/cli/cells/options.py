@@ -23,9 +23,11 @@ by_option = option_with_default(
     "--by",
     type=click.Choice(("cell", "object", "both")),
     default="cell",
-    help="Aggregate over objects, over cells, or over neither.",
+    help="Show one value per cell (over its objects), per object (over all cells), or per object of each cell (both).",
 )
-mask_option = click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
+mask_option = click.option(
+    "-m", "--mask", metavar="REGEX", help="Show only metrics whose whole name matches this regular expression."
+)
 
 
 def reach_options(function: F) -> F:
@@ -43,7 +45,7 @@ def reach_options(function: F) -> F:
         "groups",
         multiple=True,
         metavar="FILE",
-        help="Cells: a file with one name per line, as for dcli.",
+        help="Cells: a file that lists them, one name per line, as for dcli.",
     )
     return hosts(groups(access_options(function)))
 
@@ -51,28 +53,35 @@ def reach_options(function: F) -> F:
 def access_options(function: F) -> F:
     """Add the options for reaching cells that are not named by --hosts; `access_of` reads them."""
     options = (
-        click.option("-l", "--user", metavar="NAME", help="User on the cells."),
+        click.option("-l", "--user", metavar="NAME", help="User name for the login on the cells."),
         click.option(
             "--key",
             "keys",
             multiple=True,
             metavar="FILE",
             type=EXISTING_FILE,
-            help="Private key; by default the agent and the SSH configuration.",
+            help="Private key (default: the keys of the SSH agent and of the SSH configuration).",
         ),
-        click.option("--known-hosts", type=FILE, help="File of host keys instead of the user's own."),
+        click.option("--known-hosts", type=FILE, help="File with the cells' host keys, instead of your known_hosts."),
         click.option(
             "--ssh-config",
             metavar="FILE",
             type=EXISTING_FILE,
-            help="SSH configuration instead of the user's own, as with ssh -F.",
+            help="SSH configuration file to use instead of yours, as with ssh -F.",
         ),
         click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
         option_with_default(
-            "--timeout", default=30.0, metavar="S", type=Number(0.1, DAY_S), help="Seconds for a cell to answer."
+            "--timeout",
+            default=30.0,
+            metavar="S",
+            type=Number(0.1, DAY_S),
+            help="Time limit for the answer of a cell [s].",
         ),
         option_with_default(
-            "--parallel", default=64, type=click.IntRange(1, 1000), help="Number of cells asked at the same time."
+            "--parallel",
+            default=64,
+            type=click.IntRange(1, 1000),
+            help="Maximum number of cells to query at the same time.",
         ),
     )
     for option in reversed(options):
@@ -119,9 +128,16 @@ def selection_options(function: F) -> F:
     """Add --mask, --exclude, --object and --database; `selection_from` reads them."""
     options = (
         mask_option,
-        click.option("--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches."),
-        click.option("--object", "item", metavar="REGEX", help="Only objects whose whole name matches: 'CD_03_.*'."),
-        click.option("--database", "databases", metavar="NAMES", help="Show only these databases."),
+        click.option(
+            "--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches this regular expression."
+        ),
+        click.option(
+            "--object",
+            "item",
+            metavar="REGEX",
+            help="Show only objects whose whole name matches this regular expression, such as 'CD_03_.*'.",
+        ),
+        click.option("--database", "databases", metavar="NAMES", help="Show only these databases (comma-separated)."),
     )
     for option in reversed(options):
         function = option(function)

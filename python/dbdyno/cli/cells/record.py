@@ -23,7 +23,7 @@ def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> fl
 
 
 every_option = option_with_default(
-    "--every", default="60s", metavar="TIME", callback=seconds, help="Time between two rounds."
+    "--every", default="60s", metavar="TIME", callback=seconds, help="Time between two readings of all cells."
 )
 
 

@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 def _run_options(function: Any) -> Any:
     for option in reversed(
         (
-            click.option("--serial", is_flag=True, help="One cell at a time."),
+            click.option("--serial", is_flag=True, help="Run on one cell at a time."),
             click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing."),
-            click.option("-y", "--yes", is_flag=True, help="Do not ask before the cells are changed."),
-            click.option("--apart", is_flag=True, help="List every answer; do not group equal ones."),
+            click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
+            click.option(
+                "--apart", is_flag=True, help="Print the answer of each cell separately; do not group equal answers."
+            ),
             click.option(
                 "-r",
                 "--regex-out",
                 metavar="REGEX",
-                help="Leave out lines that match, and list the cells that printed them.",
+                help="Leave out lines that match this regular expression, and list the cells that printed them.",
             ),
             click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
         )
@@ -45,7 +47,7 @@ def _run_options(function: Any) -> Any:
 @click.command()
 @click.argument("text", metavar="COMMAND")
 @reach_options
-@click.option("--shell", is_flag=True, help="COMMAND is for the shell, not for CellCLI.")
+@click.option("--shell", is_flag=True, help="Run COMMAND in the shell, not in CellCLI.")
 @_run_options
 def command(text: str, shell: bool, **given: Any) -> None:
     """Run COMMAND on every cell, in CellCLI or, with --shell, in the shell.
@@ -65,7 +67,7 @@ def command(text: str, shell: bool, **given: Any) -> None:
 @click.command()
 @click.argument("file", type=FILE)
 @reach_options
-@click.option("--shell", is_flag=True, help="The lines of FILE are for the shell, not for CellCLI.")
+@click.option("--shell", is_flag=True, help="Run the lines of FILE in the shell, not in CellCLI.")
 @_run_options
 def script(file: Path, shell: bool, **given: Any) -> None:
     """Run the CellCLI commands of FILE on every cell in order; stop at the first that fails.

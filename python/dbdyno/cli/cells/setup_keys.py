@@ -29,7 +29,7 @@ _STRICT = (
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, except about host keys.")
 @click.option("--remove", is_flag=True, help="Remove the public key from every cell.")
-@click.option("--accept-new", is_flag=True, help="Accept unknown host keys. A changed one is never accepted.")
+@click.option("--accept-new", is_flag=True, help="Accept unknown host keys. A changed key is never accepted.")
 def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:
     """Set up SSH keys on every cell.
 

@@ -38,7 +38,7 @@ FIXED, CELL_WIDTH = 60, 15
 @reach_options
 @selection_options
 @by_option
-@click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells give it.")
+@click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells report it.")
 @click.option(
     "-c", "--cells", "per_cell", is_flag=True, help=f"Show a column per cell even for more than {MANY} cells."
 )
@@ -48,7 +48,7 @@ FIXED, CELL_WIDTH = 60, 15
     metavar="NAMES",
     help="Show the columns of these cells; the column `all` still covers all cells.",
 )
-@click.option("-s", "--sci", is_flag=True, help="Numbers as 1.5e+07.")
+@click.option("-s", "--sci", is_flag=True, help="Show numbers in scientific notation, such as 1.5e+07.")
 @click.option("-a", "--stats", is_flag=True, help="Show minimum, maximum and mean over the cells.")
 @page_options
 def command(

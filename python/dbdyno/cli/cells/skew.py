@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="RUN")
 @mask_option
 @option_with_default(
-    "--threshold", type=Number(0.01, 10), default=0.25, help="The smallest difference that matters, as a share."
+    "--threshold",
+    type=Number(0.01, 10),
+    default=0.25,
+    help="The smallest relative difference that matters, such as 0.25 for 25 %.",
 )
 @click.option("--all", "everything", is_flag=True, help="Also show siblings that do not differ.")
 @folder_option

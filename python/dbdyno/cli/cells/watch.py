@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 @click.option("--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time.")
 @selection_options
 @by_option
-@click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
+@click.option(
+    "--top", type=Count(), help="Show the top N lines: errors first, then the values farthest from their average."
+)
 @click.option(
     "--format",
     "form",

@@ -55,17 +55,24 @@ def _service(name: str, help_text: str) -> click.Command:
     options = [
         click.argument("plan", metavar="PLAN.toml"),
         click.option(
-            "--build", default="", metavar="COMMAND", help="Shell command that builds, run at the top of a source tree."
+            "--build",
+            default="",
+            metavar="COMMAND",
+            help="Shell command that builds the program; it is run in the top folder of a source tree.",
         ),
         click.option(
-            "--fail-on", multiple=True, type=click.Choice(NAMES), help="When the job fails (default: slower)."
+            "--fail-on",
+            multiple=True,
+            type=click.Choice(NAMES),
+            help="Outcome for which the job fails; may be repeated (default: slower).",
         ),
         click.option(
             "--results",
             metavar="NAME",
-            help="Also keep the results of the main branch: in this branch (GitHub) or cache folder (GitLab).",
+            help="Also keep the results of the main branch, in a branch (GitHub) or a cached folder (GitLab) of this "
+            "name.",
         ),
-        option_with_default("--package", default="dbdyno", metavar="NAME", help="Package that pip installs."),
+        option_with_default("--package", default="dbdyno", metavar="NAME", help="Package to install with pip."),
         click.option("--force", is_flag=True, help="Overwrite the file."),
         click.option("-o", "--output", type=FILE, help="Write to this file instead of stdout."),
     ]

@@ -7,7 +7,7 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
-    "check": ("dbdyno.cli.client.check", "Whether a client keeps to the protocol, and what it costs."),
+    "check": ("dbdyno.cli.client.check", "Check whether a client follows the protocol, and what it costs."),
     "list": ("dbdyno.cli.client.list", "The built-in clients, and which are installed."),
 }
 

@@ -27,7 +27,7 @@ PATIENCE_LEAST_NS = 10**9
     "patience_ns",
     type=parse_time,
     default="10s",
-    help="Time limit for an answer of the client; three times that for its start.",
+    help="Time limit for an answer from the client; its start may take three times as long.",
 )
 @format_options
 @click.pass_context

@@ -10,10 +10,10 @@ ROWS = {
     "list": ("dbdyno.cli.device.list", "The devices that come with dbdyno, or those that are mounted."),
     "show": ("dbdyno.cli.device.show", "A device: every parameter with its source."),
     "mount": ("dbdyno.cli.device.mount", "Mount a folder whose I/O takes the device's time."),
-    "status": ("dbdyno.cli.device.status", "Requests of a mounted folder, their times and how late they were."),
+    "status": ("dbdyno.cli.device.status", "Show the requests of a mounted folder, their times and their delays."),
     "fit": ("dbdyno.cli.device.fit", "Fit a device to what fio or a block trace measured."),
-    "cut": ("dbdyno.cli.device.cut", "Cut the power under an engine, again and again; every commit must be there."),
-    "unmount": ("dbdyno.cli.device.unmount", "Unmount a folder; its data stay in the folder below."),
+    "cut": ("dbdyno.cli.device.cut", "Cut the power of an engine repeatedly; no commit may be lost."),
+    "unmount": ("dbdyno.cli.device.unmount", "Unmount a folder; its data remains in the data folder."),
 }
 
 

@@ -29,14 +29,14 @@ PROGRESS_S = 30.0
 @click.option(
     "--only",
     type=click.IntRange(1, 100_000),
-    help="Repeat only this cut, preceded by the earlier cuts of the same database.",
+    help="Repeat only the cut with this number, and before it the earlier cuts of the same database.",
 )
 @click.option(
     "--shrink",
     "least",
     type=FILE,
     metavar="FILE.toml",
-    help="Find the smallest plan that reproduces the first failing cut, and write it.",
+    help="Find the smallest plan that reproduces the first failing cut, and write it to this file.",
 )
 @seed_option
 @page_options
@@ -81,7 +81,7 @@ def command(
         model["shrunk"] = _shrunk(found, seed, campaign.rows, least)
     show_page(model, form, output)
     if campaign.interrupted:
-        raise KeyboardInterrupt(f"stopped after {len(campaign.rows)} of {cuts} cuts; the page has these")
+        raise KeyboardInterrupt(f"stopped after {len(campaign.rows)} of {cuts} cuts; the page shows these cuts")
     if model["failed"]:
         raise click.exceptions.Exit(1)
 

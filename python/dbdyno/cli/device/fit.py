@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @click.command("fit")
 @click.argument("operands", metavar="FILE|RUN...", nargs=-1, required=True)
-@option_with_default("--name", default="measured", help="The device's name.")
+@option_with_default("--name", default="measured", help="Name for the device.")
 @option_with_default(
-    "--capacity-gb", default=100.0, type=Number(0.001, 1e6), help="The device's capacity, which is not measured."
+    "--capacity-gb", default=100.0, type=Number(0.001, 1e6), help="Capacity of the device in GB, which is not measured."
 )
-@click.option("--path", type=click.IntRange(1, 2), help="For a redo probe with two paths: path to fit.  [default: 1]")
+@click.option(
+    "--path",
+    type=click.IntRange(1, 2),
+    help="For a redo probe with two paths: number of the path to fit.  [default: 1]",
+)
 @seed_option
 @page_options
 @folder_option

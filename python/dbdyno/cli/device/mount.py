@@ -14,10 +14,14 @@ from dbdyno.cli.parameters import PATH
 @click.command("mount")
 @click.argument("name", metavar="NAME|FILE")
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option("--back", type=PATH, help="Folder that has the data.  [default: DIR.data]")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
+@click.option("--back", type=PATH, help="Folder that holds the data.  [default: DIR.data]")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter of the device; may be repeated."
+)
 @click.option("--direct-io", is_flag=True, help="Bypass the kernel's cache: each read and write reaches the device.")
-@click.option("--poll", is_flag=True, help="Poll for requests on a dedicated processor: exact times cost a core.")
+@click.option(
+    "--poll", is_flag=True, help="Poll for requests on a dedicated processor: the times are exact, but cost a core."
+)
 @click.option(
     "--fail", "faults", multiple=True, metavar="KIND[:KEY=VALUE,...]", help="Inject a fault; may be repeated."
 )

@@ -7,7 +7,7 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
-    "check": ("dbdyno.cli.flow.check", "The same answer from all engines, with and without their optimizers."),
+    "check": ("dbdyno.cli.flow.check", "Check that all engines return the same rows, with and without optimizer."),
     "show": ("dbdyno.cli.flow.show", "The plan as written and as executed, side by side."),
 }
 

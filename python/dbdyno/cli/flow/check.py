@@ -11,9 +11,17 @@ from dbdyno.cli.parameters import FILE, option_with_default
 
 @click.command("check")
 @click.argument("query", type=FILE)
-@option_with_default("--engine", "engines", default="duckdb", help="Engines, comma-separated.")
-@click.option("--pig", type=FILE, help="Pig script with the same flow.")
-@click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
+@option_with_default(
+    "--engine", "engines", default="duckdb", help="Engines on which to run the query, comma-separated."
+)
+@click.option("--pig", type=FILE, help="Pig script that must return the same rows as QUERY.")
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Table that the query reads, and the file with its rows. Repeatable.",
+)
 def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
     """Run QUERY on each engine, with its optimizer and without, and compare the rows.
 

@@ -15,9 +15,15 @@ from dbdyno.cli.parameters import FILE
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "polars", "spark", "pig"]),
-    help="Engine whose plans are shown (default: Pig for a .pig file, else DuckDB).",
+    help="Engine whose plans to show (default: Pig for a .pig file, DuckDB for other files).",
 )
-@click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Table that the query reads, and the file with its rows. Repeatable.",
+)
 @page_options
 def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str | None, output: Path | None) -> None:
     """Show the plan of SCRIPT as written and as executed, side by side.

@@ -12,7 +12,9 @@ from dbdyno.cli.parameters import option_with_default
 
 @click.command("analyse")
 @click.argument("machine", metavar="FILE")
-@option_with_default("--sessions", default="1..32", metavar="N1,N2|FROM..TO", help="Numbers of sessions to compute.")
+@option_with_default(
+    "--sessions", default="1..32", metavar="N1,N2|FROM..TO", help="Numbers of sessions to compute results for."
+)
 @page_options
 def command(machine: str, sessions: str, form: str | None, output: Path | None) -> None:
     """Compare queueing theory with the simulation of a calibrated machine, for several numbers of sessions.

@@ -33,18 +33,22 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
     help="With --host: folder on the disk that will hold the database's log.",
 )
 @click.option(
-    "--for", "length_ns", type=parse_time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
+    "--for", "length_ns", type=parse_time, metavar="TIME", help="With --host: duration of the probes.  [default: 20s]"
 )
 @click.option(
-    "--scale", type=Count(), metavar="N", help="With --host: scale of the modelled TPC-B script.  [default: 10]"
+    "--scale", type=Count(), metavar="N", help="With --host: scale factor of the modelled TPC-B script.  [default: 10]"
 )
 @click.option("--event", help="With a run: fit only the waits for this event, such as WALSync.")
-@click.option("--calls", "kind", metavar="KIND", help="With a run: fit only calls of this kind.")
+@click.option("--calls", "kind", metavar="KIND", help="With a run: fit only calls of this kind, such as commit.")
 @click.option("--arm", metavar="NAME", help="With a run: fit only this arm; required if there are several.")
 @click.option("--column", "-y", help="With a file: column with the latencies.")
-@click.option("--unit", type=click.Choice(list(UNITS)), help="Unit of the column (default: by its suffix).")
-@click.option("--where", metavar="SQL", help="Use only rows for which this condition holds.")
-@option_with_default("--name", default="measured", help="The device's name.")
+@click.option(
+    "--unit",
+    type=click.Choice(list(UNITS)),
+    help="Unit of the column (default: as the suffix of its name says, such as _ms).",
+)
+@click.option("--where", metavar="SQL", help="Use only rows for which this SQL condition holds.")
+@option_with_default("--name", default="measured", help="Name for the device.")
 @page_options
 @folder_option
 def command(
@@ -198,7 +202,8 @@ def _refuse_mixtures(source: Source, where: str | None) -> None:
     found = dict(zip(words, (names for _, names in taken.words), strict=True)) if taken else {}
     if sampled := [name for name in found.get("fidelity", []) if name != "exact"]:
         raise ModelError(
-            f"these waits are {sampled[0]}: each of them seems to last as long as the time between two samples",
+            f"the duration of these waits is not measured ({sampled[0]}): each seems to last as long as the time "
+            "between two samples",
             where=source.label,
             next_step="fit calls, which are timed one by one (--calls commit), or waits of a trace",
         )

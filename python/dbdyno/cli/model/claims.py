@@ -13,25 +13,23 @@ from dbdyno.cli.spread_options import spread_options, workers_of
 
 
 @click.command("claims")
-@click.option("--only", default="", metavar="N5,N6", help="Only these claims.")
+@click.option("--only", default="", metavar="N5,N6", help="Check only these claims.")
 @option_with_default(
-    "--replications", type=Count(2), default=8, help="Number of runs of each arm, each with another seed."
+    "--replications", type=Count(2), default=8, help="Number of runs per arm, each with a different seed."
 )
 @click.option(
     "--most",
     type=Count(2),
-    help="Maximum number of runs of a claim whose verdict depends on the seed (default: eight times "
-    "--replications). `--most 8` is quick; the rows show which verdicts it leaves open.",
+    help="Maximum number of runs per claim whose verdict depends on the seed (default: eight times --replications). "
+    "`--most 8` is quick; the result shows which verdicts then stay open.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."
-)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers (default: a fixed seed).")
 @click.option(
     "--seeds",
     type=Count(),
     default=1,
     show_default=True,
-    help="Number of seeds, from --seed on; a claim passes if it holds with every seed.",
+    help="Number of consecutive seeds to try, starting with --seed; a claim passes if it holds with each of them.",
 )
 @page_options
 @spread_options

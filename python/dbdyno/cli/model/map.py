@@ -14,11 +14,9 @@ from dbdyno.cli.parameters import option_with_default
 @click.command("map")
 @click.argument("claim", metavar="CLAIM")
 @option_with_default(
-    "--replications", type=Count(2), default=4, help="Number of runs of each point, each with another seed."
+    "--replications", type=Count(2), default=4, help="Number of runs per point, each with a different seed."
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."
-)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers (default: a fixed seed).")
 @page_options
 def command(claim: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
     """Draw a claim's quantity over the parameters that its source does not state.

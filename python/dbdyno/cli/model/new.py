@@ -13,7 +13,7 @@ from dbdyno.cli.parameters import FILE, option_with_default
 
 @click.command("new")
 @click.argument("path", type=FILE, metavar="FILE.toml")
-@option_with_default("--like", default="sas-and-flash", metavar="NAME|FILE", help="Machine to copy.")
+@option_with_default("--like", default="sas-and-flash", metavar="NAME|FILE", help="Machine to start from.")
 def command(path: Path, like: str) -> None:
     """Write a machine as FILE.toml, with the parameters that it leaves at their default as comments.
 

@@ -12,8 +12,10 @@ from dbdyno.cli.pages import page_options, show_page
 
 @click.command("predict")
 @click.argument("run_name", metavar="RUN")
-@click.option("--machine", "-m", required=True, metavar="FILE", help="Machine that `dbdyno model calibrate` wrote.")
-@click.option("--arm", multiple=True, metavar="NAME", help="Only this arm; may be repeated.")
+@click.option(
+    "--machine", "-m", required=True, metavar="FILE", help="Machine file that `dbdyno model calibrate` wrote."
+)
+@click.option("--arm", multiple=True, metavar="NAME", help="Predict only this arm; may be repeated.")
 @page_options
 @folder_option
 def command(

@@ -14,8 +14,16 @@ from dbdyno.cli.parameters import PATH, option_with_default
 
 @click.command("replay")
 @click.argument("trace", metavar="TRACE", type=PATH)
-@click.option("--device", "name", required=True, metavar="NAME|FILE", help="The device (`dbdyno device list`).")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
+@click.option(
+    "--device",
+    "name",
+    required=True,
+    metavar="NAME|FILE",
+    help="Modelled device: a file, or a name from `dbdyno device list`.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter of the device; may be repeated."
+)
 @option_with_default(
     "--speed", default=1.0, type=Number(1e-6, 1e6), help="Speed factor: with 2, requests arrive twice as fast."
 )

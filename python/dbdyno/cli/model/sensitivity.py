@@ -14,16 +14,20 @@ from dbdyno.cli.spread_options import spread_options, workers_of
 
 @click.command("sensitivity")
 @click.argument("machine", metavar="FILE")
-@click.option("--sessions", type=click.IntRange(1, 65_535), help="Number of sessions (default: as calibrated).")
+@click.option(
+    "--sessions", type=click.IntRange(1, 65_535), help="Number of sessions (default: the number in the calibration)."
+)
 @option_with_default(
     "--trajectories", type=Count(2), default=10, help="Number of paths through the parameters' ranges."
 )
-@option_with_default("--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed of the paths and samples.")
+@option_with_default(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed of the random paths and samples."
+)
 @click.option(
     "--sobol",
     type=Count(16),
     metavar="N",
-    help="Also Sobol indices from N samples; takes N x (parameters + 2) more runs.",
+    help="Also compute Sobol indices from N samples; this takes N x (parameters + 2) more runs.",
 )
 @page_options
 @spread_options

@@ -20,13 +20,13 @@ from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
     multiple=True,
     required=True,
     metavar="NAME=V1,V2|FROM..TO",
-    help="Levels of device, data_device, shared_buffers, sessions, cores, or a parameter; may be repeated.",
+    help="Values to try for device, data_device, shared_buffers, sessions, cores or a parameter; may be repeated.",
 )
 @click.option(
     "--cost",
     type=EXISTING_FILE,
     metavar="FILE.toml",
-    help="Prices per hour: `server`, `core`, and a table `devices` with a price by device name.",
+    help="File with prices per hour: `server`, `core`, and a table `devices` with the price of each device.",
 )
 @option_with_default(
     "--seed",

@@ -48,7 +48,7 @@ def move_whole_database(
     from dbdyno.move.database.masks import read_masks
     from dbdyno.move.reading.run import new_id
 
-    refuse(other_options, REFUSED_OPTIONS, "is for tables: --database moves all of them")
+    refuse(other_options, REFUSED_OPTIONS, "works only for single tables: --database moves all tables")
     level, masks = level_of(level), read_masks(other_options["masks"])
     key = mask_key_of(other_options["mask_key_file"], masks)
     options = replace(options, mask_key=key)

@@ -37,7 +37,7 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
     from dbdyno.move.loading.dry_run import describe_load
     from dbdyno.move.loading.load import load_files
 
-    refuse(other_options, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
+    refuse(other_options, READ_OPTIONS, "works only if SOURCE is a connection string")
     if len(other_options["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
     goal = load_request(other_options["tables"][0], other_options)
@@ -78,7 +78,7 @@ def refuse_as_job(source: str, other_options: Mapping[str, Any]) -> None:
         raise click.UsageError(
             "--job needs files, because stdin can be read only once: write the rows into a file first"
         )
-    refuse(other_options, ("dry_run",), "shows a load without --job, which loads the same")
+    refuse(other_options, ("dry_run",), "works only without --job, which loads the same rows")
 
 
 def file_or_stdin(source: str) -> contextlib.AbstractContextManager[Path]:

@@ -50,7 +50,9 @@ def export_tables(source: str, folder: Path, level: str, options: JobOptions, ot
     from dbdyno.move.engines.mariadb.job import begin, file_chunk_builder, run_job
     from dbdyno.move.proof.statement import compare_rereads
 
-    refuse(other_options, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
+    refuse(
+        other_options, ("hold",), "works only with PostgreSQL: a snapshot of MariaDB ends with the session that took it"
+    )
     target, request = MariaDB.open(source), request_of(other_options)
     if other_options["dry_run"]:
         _show_plan(target, request, options)
@@ -66,7 +68,7 @@ def write(source: str, to: str, level: str, options: JobOptions, other_options: 
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
 
-    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    refuse(other_options, ("hold", "dry_run", "partition_by"), "works only if the target is a folder of files")
     if level == "source":
         raise click.UsageError(
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
@@ -85,7 +87,7 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
     from dbdyno.move.engines.mariadb.load import load_files
     from dbdyno.move.engines.mariadb.load_job import load
 
-    refuse(other_options, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
+    refuse(other_options, READ_OPTIONS, "works only if SOURCE is a connection string")
     if len(other_options["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
     _refuse_into(other_options)
@@ -123,10 +125,10 @@ def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_o
 def _refuse_into(other_options: Mapping[str, Any]) -> None:
     from dbdyno.move.loading.request import PARTITIONS
 
-    why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
+    why = "MariaDB commits at each change of an index, so a failed load could not restore the indexes"
     refuse(other_options, REFUSED_OPTIONS, f"works only if the target is PostgreSQL; {why}")
     if other_options["mode"] == PARTITIONS:
-        why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
+        why = "MariaDB exchanges one partition at a time, and commits each exchange"
         raise click.UsageError(f"--mode {PARTITIONS} works only if the target is PostgreSQL; {why}")
 
 

@@ -60,7 +60,12 @@ def worker_options(command: F) -> F:
     """Add --workers, --memory and --rate-limit."""
     for option in reversed(
         [
-            option_with_default("--workers", type=click.IntRange(1, 64), default=2, help="Number of sessions."),
+            option_with_default(
+                "--workers",
+                type=click.IntRange(1, 64),
+                default=2,
+                help="Number of workers; each has a session of its own.",
+            ),
             click.option(
                 "--memory",
                 type=Size(),
@@ -80,15 +85,16 @@ verify_option = option_with_default(
     "level",
     type=click.Choice(["counts", "files", "source", "target"]),
     default="counts",
-    help="What to verify at the end. counts: row counts; files: also read the files again; source: also read the source"
-    " again in the same snapshot, or the staged rows of a load; target: also read the loaded rows before the commit.",
+    help="What to verify at the end. counts: compare row counts; files: also read the files again; source: also read "
+    "the source again in the same snapshot, or for a load the staged rows; target: also read the loaded rows before "
+    "the commit.",
 )
 
 result_option = click.option(
     "--format",
     "form",
     type=click.Choice(("text", "json")),
-    help="Output format if the job moves a database (--database) [text].",
+    help="Output format for a job that moves a whole database (--database) [text].",
 )
 
 
@@ -99,10 +105,15 @@ def load_options(command: F) -> F:
             click.option(
                 "--mode",
                 type=click.Choice(["insert", "replace", "replace-partitions", "update", "merge"]),
-                help="On the way in: add rows, empty the table first, replace the partitions that rows come for, change"
-                " rows with the same key, or change and add.",
+                help="How to load rows into a table. insert: add them; replace: empty the table first; "
+                "replace-partitions: replace each partition that receives rows; update: change rows with the same key; "
+                "merge: change them and add the others.",
             ),
-            click.option("--key", help="Columns that identify a row, for update and merge, comma-separated."),
+            click.option(
+                "--key",
+                help="Columns that identify a row, comma-separated: for --mode update and merge; into Cassandra, the "
+                "partition key.",
+            ),
             click.option("--create", is_flag=True, help="Create the table from the types recorded in the files."),
             click.option(
                 "--defer-indexes",
@@ -112,7 +123,7 @@ def load_options(command: F) -> F:
             click.option(
                 "--rejects",
                 type=FILE,
-                help="A new file for the rows that the table does not take, each with its reason and place.",
+                help="File to create for rejected rows; each is written with its position and the reason.",
             ),
             click.option(
                 "--max-rejects",

@@ -41,7 +41,7 @@ def export_table(source: str, to: str, level: str, options: JobOptions, other_op
         raise click.UsageError(
             "a move from Oracle writes a folder of Parquet files: name a folder, and load it into a server afterwards"
         )
-    refuse(other_options, REFUSED_OPTIONS, "is not for an Oracle")
+    refuse(other_options, REFUSED_OPTIONS, "does not work with Oracle")
     _refuse_level(level, other_options["engine"])
     request, address = (
         Request(tables=other_options["tables"], columns=split_names(other_options["columns"])),
@@ -62,7 +62,9 @@ def resume_job(
     from dbdyno.move.reading.resume import refuse_ended
 
     if restart or as_of_now:
-        raise click.UsageError("a job from Oracle continues as of its SCN: start a new job to read another instant")
+        raise click.UsageError(
+            "a job from Oracle continues as of its SCN: start a new job to read the table as of another SCN"
+        )
     _refuse_level(level, "here")
     ledger.refuse_foreign()
     refuse_ended(ledger)

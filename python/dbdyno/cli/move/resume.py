@@ -29,11 +29,11 @@ LOAD = "load.json"
 @shared.job_argument
 @click.option(
     "--source",
-    help="Connection string of the source, which the job does not store; leave it out if the job loads files.",
+    help="Connection string of the source. The job does not store it; leave it out for a job that loads files.",
 )
 @click.option("--target", "to", help="Connection string of the target, for a job that loads into a server.")
-@click.option("--restart", is_flag=True, help="Read everything again, as of one new instant.")
-@click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
+@click.option("--restart", is_flag=True, help="Read all rows again, in one new snapshot.")
+@click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, in a new snapshot.")
 @shared.verify_option
 @shared.worker_options
 @shared.result_option

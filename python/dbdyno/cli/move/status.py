@@ -12,7 +12,7 @@ from dbdyno.cli.output import format_options, show_rows
 
 @click.command("status")
 @job_argument
-@click.option("--cost", is_flag=True, help="Instead show the cost of each session for the source server.")
+@click.option("--cost", is_flag=True, help="Show instead what each session cost the source server.")
 @format_options
 def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""

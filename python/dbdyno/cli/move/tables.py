@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 
-_NO_TARGET = "--verify target is for the way into a server: here the files are the target"
+_NO_TARGET = "--verify target works only if the target is a server: here it is a folder or file"
 
 
 class _Move(click.Command):
@@ -42,19 +42,29 @@ class _Move(click.Command):
 @click.argument("source")
 @click.argument("to", metavar="TARGET")
 @click.option(
-    "--table", "tables", multiple=True, help="Table, view or materialized view, as SQL writes it. Repeatable."
+    "--table",
+    "tables",
+    multiple=True,
+    help="Name of a table, view or materialized view, written as in SQL. Repeatable.",
 )
-@click.option("--tables", "patterns", multiple=True, help="All tables that match, such as 'sales.*'. Repeatable.")
 @click.option(
-    "--database", is_flag=True, help="The whole database: schema, rows, indexes and all else, into an empty one."
+    "--tables",
+    "patterns",
+    multiple=True,
+    help="Move all tables that match this pattern, such as 'sales.*'. Repeatable.",
+)
+@click.option(
+    "--database",
+    is_flag=True,
+    help="Move the whole database (schema, rows, indexes and everything else) into an empty database.",
 )
 @mask_option
 @mask_key_option
-@click.option("--query", help="One query instead of a table; one stream.")
-@click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
+@click.option("--query", help="Move the rows of this query instead of a table; they are read in one stream.")
+@click.option("--where", help="Move only rows for which this SQL expression is true (time zone: UTC).")
 @click.option("--columns", help="Move only these columns, comma-separated.")
 @click.option("--text", "as_text", help="Move these columns as text, comma-separated.")
-@click.option("--piece", type=shared.Size(), help="Size of a chunk, which becomes one file.")
+@click.option("--piece", type=shared.Size(), help="Size of a chunk in the table; each chunk becomes one file.")
 @click.option(
     "--hold",
     type=click.IntRange(0, 86_400),
@@ -63,17 +73,19 @@ class _Move(click.Command):
 )
 @click.option(
     "--into",
-    help="From server to server: the table that takes the rows, if it has another name; of several 'schema.*'.",
+    help="From server to server: target table, if its name differs; 'schema.*' for several tables.",
 )
 @click.option(
-    "--job", type=PATH, help="Into a server, or to Hadoop: a new folder for the ledger. [default: jobs/TIME-TABLE]"
+    "--job",
+    type=PATH,
+    help="For a move into a server or to Hadoop: folder to create for the ledger. [default: jobs/TIME-TABLE]",
 )
-@click.option("--partition-by", help="Column: create a folder per value, column=value.")
+@click.option("--partition-by", help="Create a folder per value of this column, named COLUMN=VALUE.")
 @click.option(
     "--engine",
     type=click.Choice(["here", "spark"]),
     default="here",
-    help="Where chunks are read: by this process or by Spark [here].",
+    help="Engine that reads the chunks: this process (here) or Spark [here].",
 )
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")
@@ -130,7 +142,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
             source, to, level, how, rest
         )
         return
-    refuse(rest, (*LOAD_OPTIONS, "into", "job"), "is for the way into a server")
+    refuse(rest, (*LOAD_OPTIONS, "into", "job"), "works only if the target is a server")
     if level == "target":
         raise click.UsageError(_NO_TARGET)
     if to == "-" or Path(to).suffix in (".arrow", ".csv"):
@@ -163,7 +175,7 @@ def _move_otherwise(source: str, to: str, level: str, options: JobOptions, other
     if to.startswith(move_wide.SCHEME):
         move_wide.load_rows(source, to, level, options, other_options)
         return True
-    refuse(other_options, ("cluster", "static", "direct"), "is for the way into a Cassandra")
+    refuse(other_options, ("cluster", "static", "direct"), "works only if the target is Cassandra")
     if source.startswith(move_oracle.SCHEME):
         move_oracle.export_table(source, to, level, options, other_options)
         return True
@@ -177,7 +189,7 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.reading.single import write
 
-    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    refuse(other_options, ("hold", "dry_run", "partition_by"), "works only if the target is a folder of files")
     if level == "source":
         raise click.UsageError(
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
@@ -192,7 +204,7 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
 
 def _take_away(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Copy PostgreSQL tables to a folder on a Hadoop file system; the ledger is in the folder of --job."""
-    refuse(other_options, (*LOAD_OPTIONS, "into"), "is not for the way to a Hadoop file system")
+    refuse(other_options, (*LOAD_OPTIONS, "into"), "does not work if the target is a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
         raise click.UsageError("only tables of PostgreSQL can be moved to a Hadoop file system")
     if level == "target":

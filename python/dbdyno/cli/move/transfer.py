@@ -24,7 +24,7 @@ def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_o
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.transfer import move
 
-    refuse(other_options, REFUSED_OPTIONS, "is not for the way from server to server")
+    refuse(other_options, REFUSED_OPTIONS, "does not work from server to server")
     if level == "files":
         raise click.UsageError("a move from server to server has no files: use --verify source or --verify target")
     request = request_of(other_options)

@@ -37,7 +37,7 @@ def load_rows(source: str, to: str, level: str, options: JobOptions, other_optio
     from dbdyno.wide.load import ROWS, begin_load
     from dbdyno.wide.target import Shape
 
-    refuse(other_options, REFUSED_LOADING, "is not for the way into a Cassandra")
+    refuse(other_options, REFUSED_LOADING, "does not work if the target is Cassandra")
     _refuse_level(level)
     if other_options["query"] is None or len(other_options["tables"]) != 1:
         raise click.UsageError("name the rows with --query, and the wide table for them with --table")
@@ -124,7 +124,7 @@ def _goes_on(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         next_step = f"next: `dbdyno move resume {folder} --source DSN --target cassandra://...`"
-        raise KeyboardInterrupt(f"what is acknowledged is kept; {next_step}") from stop
+        raise KeyboardInterrupt(f"rows that the nodes acknowledged are kept; {next_step}") from stop
 
 
 def export_rows(source: str, to: str, other_options: Mapping[str, Any]) -> None:
@@ -132,7 +132,7 @@ def export_rows(source: str, to: str, other_options: Mapping[str, Any]) -> None:
     from dbdyno.wide.address import address
     from dbdyno.wide.unload import unload
 
-    refuse(other_options, REFUSED_EXPORTING, "is not for the way out of a Cassandra")
+    refuse(other_options, REFUSED_EXPORTING, "does not work if the source is Cassandra")
     if len(other_options["tables"]) != 1:
         raise click.UsageError("name the wide table with one --table")
     if "://" in to or to == "-":

@@ -9,7 +9,7 @@ from dbdyno.cli.main import LazyGroup
 ROWS = {
     "redo": ("dbdyno.cli.probe.redo", "Write as a log writer does, to one path or two."),
     "flash": ("dbdyno.cli.probe.flash", "Read and overwrite a file or device until it is steady."),
-    "recover": ("dbdyno.cli.probe.recover", "What the files of a killed probe hold."),
+    "recover": ("dbdyno.cli.probe.recover", "Check what the files of a killed probe contain."),
 }
 
 

@@ -28,7 +28,10 @@ ROUND_LEAST_NS = 10**7
     "--depth", type=click.IntRange(1, 256), default=1, help="Number of concurrent requests (queue depth)."
 )
 @option_with_default(
-    "--sync", default="direct", metavar="WAY", help="direct, direct+dsync, dsync, fdatasync or direct+fdatasync."
+    "--sync",
+    default="direct",
+    metavar="WAY",
+    help="How to write: direct, direct+dsync, dsync, fdatasync or direct+fdatasync.",
 )
 @click.option(
     "--file-size",

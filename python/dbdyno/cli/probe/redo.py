@@ -63,28 +63,33 @@ def parse_size(text: str) -> int:
 @click.command("redo")
 @click.argument("path", type=PATH)
 @click.argument("path2", required=False, type=PATH)
-@click.option("--race", is_flag=True, help="With two paths: a write is complete when one of its two copies is durable.")
+@click.option(
+    "--race",
+    is_flag=True,
+    help="With two paths: treat a write as complete as soon as one of its two copies is durable.",
+)
 @option_with_default(
     "--size",
     "sizes",
     default="512",
     metavar="SIZES",
-    help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
+    help="Amount of redo per commit: a size (4KiB), a list (512,4KiB), a range (4KiB..1MiB), or random sizes with a "
+    "mean (exp(8KiB)).",
 )
 @option_with_default("--block-size", type=parse_size, default="4KiB", help="Size of a redo block in bytes.")
 @option_with_default(
     "--sync",
     default="direct+dsync",
     metavar="WAY",
-    help="direct+dsync, dsync, fdatasync, direct+fdatasync, or direct (not durable "
-    "where the device has a volatile cache).",
+    help="How to write: direct+dsync, dsync, fdatasync, direct+fdatasync, or direct (not durable if the device has a "
+    "volatile cache).",
 )
 @option_with_default("--sessions", type=click.IntRange(1, 10_000), default=1, help="Number of sessions that commit.")
 @click.option("--think", type=parse_time, default=None, help="Mean think time of a session between commits.")
 @click.option(
     "--rate",
     type=Number(0, 1e7, min_open=True),
-    help="Open loop: commits that arrive per second, regardless of the log.",
+    help="Open loop: number of commits that arrive per second, however fast the log is.",
 )
 @click.option("--for", "length", type=parse_time, default=None, help="Stop after this time.  [default: 10s]")
 @click.option("--commits", type=Count(), default=None, help="Stop after this number of commits.")
@@ -92,16 +97,16 @@ def parse_size(text: str) -> int:
     "--file-size",
     type=parse_size,
     default="64MiB",
-    help="Size of each file; it is filled first, and the log is written cyclically.",
+    help="Size of each log file, which is filled first and then overwritten cyclically.",
 )
 @click.option(
     "--backlog",
     type=parse_size,
     default=None,
-    help="Maximum lag of a copy.  [default: a quarter of the file, <= 32MiB]",
+    help="Maximum lag of one copy behind the other.  [default: a quarter of the file, at most 32MiB]",
 )
 @option_with_default(
-    "--outlier", type=parse_time, default="500ms", help="Duration from which a write counts as an outlier."
+    "--outlier", type=parse_time, default="500ms", help="A write that takes this long or longer counts as an outlier."
 )
 @click.option("--keep", is_flag=True, help="Keep the files for `dbdyno probe recover`.")
 @seed_option

@@ -8,7 +8,7 @@ from dbdyno.cli.main import LazyGroup
 
 ROWS = {
     "push": ("dbdyno.cli.results.push", "Keep the results of runs in a folder or a branch."),
-    "pull": ("dbdyno.cli.results.pull", "Copy results from there into a folder."),
+    "pull": ("dbdyno.cli.results.pull", "Copy results from a folder or branch into a folder."),
     "log": ("dbdyno.cli.results.log", "List the results of a folder or a branch."),
 }
 

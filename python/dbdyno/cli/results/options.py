@@ -13,9 +13,10 @@ SHOWN = 10
 remote_option = click.option(
     "--remote",
     metavar="NAME",
-    help="With a branch: the remote to fetch from first, such as origin; push also pushes to it.",
+    help="If PLACE is a branch: the remote from which to fetch it first, such as origin; `results push` also pushes to "
+    "it.",
 )
-machine_option = click.option("--ran-on", "machine", metavar="NAME", help="Only results of this machine.")
+machine_option = click.option("--ran-on", "machine", metavar="NAME", help="List only the results from this machine.")
 
 
 def report_refused(refused: Sequence[EvidenceError]) -> None:

@@ -22,7 +22,9 @@ from dbdyno.cli.results.options import remote_option
     help="Name of the machine on which the runs were made (default: derived from this machine's hardware).",
 )
 @click.option(
-    "--commit", metavar="NAME", help="The commit that was measured (default: the one that is checked out here, if any)."
+    "--commit",
+    metavar="NAME",
+    help="The commit that was measured (default: the commit that is checked out here, if there is one).",
 )
 def command(
     place: str, names: tuple[str, ...], folder: Path, remote: str | None, machine: str | None, commit: str | None

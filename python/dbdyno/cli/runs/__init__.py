@@ -19,15 +19,19 @@ from dbdyno.evidence.run import Run
 if TYPE_CHECKING:
     from dbdyno.bench.engine.unrestored_settings import UnrestoredSettings
 
-ROWS = {"import": ("dbdyno.cli.runs.imports", "Outputs of other benchmark programs as a run.")}
+ROWS = {"import": ("dbdyno.cli.runs.imports", "Import the output of other benchmark programs as a run.")}
 
 
 @click.group("runs", cls=LazyGroup, rows=ROWS, invoke_without_command=True, subcommand_metavar="[import FILES]")
 @click.pass_context
 @folder_option
 @click.option("--limit", type=Count(), metavar="N", help="Show the last N runs.")
-@click.option("--plan", "plan", type=FILE, help="Show the runs of this plan, whatever their seed and number of blocks.")
-@click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 7d.")
+@click.option(
+    "--plan", "plan", type=FILE, help="Show only the runs of this plan, with any seed and any number of blocks."
+)
+@click.option(
+    "--from", "since", metavar="TIME", help="Show only runs since this date (2026-11-01), or since this long ago (7d)."
+)
 @format_options
 def command(
     ctx: click.Context,

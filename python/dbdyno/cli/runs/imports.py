@@ -18,7 +18,7 @@ SHOWN = 5
 @share_option
 @click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")
 @click.option(
-    "--title", default="", metavar="TEXT", help="Name of the benchmark; needed where the files do not contain one."
+    "--title", default="", metavar="TEXT", help="Name of the benchmark; required if the files do not contain one."
 )
 @option_with_default(
     "--blocks",

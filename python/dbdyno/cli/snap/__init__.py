@@ -8,7 +8,7 @@ from dbdyno.cli.main import LazyGroup
 
 ROWS = {
     "take": ("dbdyno.cli.snap.take", "Take one snapshot of a live engine."),
-    "watch": ("dbdyno.cli.snap.watch", "Take one per period, and sample the sessions between."),
+    "watch": ("dbdyno.cli.snap.watch", "Take snapshots at an interval, and sample the sessions in between."),
     "list": ("dbdyno.cli.snap.list", "List the snapshots."),
     "report": ("dbdyno.cli.snap.report", "What happened between two snapshots."),
     "statement": (
@@ -17,11 +17,11 @@ ROWS = {
     ),
     "sessions": ("dbdyno.cli.snap.sessions", "Who was active between two snapshots, on what, and who blocked whom."),
     "plans": ("dbdyno.cli.snap.plans", "Plans of statements from the server's log, and when they changed."),
-    "baseline": ("dbdyno.cli.snap.baseline", "Give a period a name, to compare others with."),
+    "baseline": ("dbdyno.cli.snap.baseline", "Give a period a name, to compare other periods with it."),
     "prune": ("dbdyno.cli.snap.prune", "Thin out a store by age; reports over that time still work."),
     "check": ("dbdyno.cli.snap.check", "Check every file of a store, and repair it."),
     "export": ("dbdyno.cli.snap.export", "The latest snapshots for Prometheus and OpenTelemetry."),
-    "top": ("dbdyno.cli.snap.top", "What a server does right now, refreshed."),
+    "top": ("dbdyno.cli.snap.top", "Show continuously what a server is doing."),
 }
 
 

@@ -13,7 +13,7 @@ from dbdyno.cli.snap.options import name_option, store_option
 @click.command("baseline")
 @click.argument("name", required=False)
 @click.argument("wanted", metavar="[FIRST..LAST]", required=False)
-@click.option("--remove", is_flag=True, help="Forget the name; the snapshots stay.")
+@click.option("--remove", is_flag=True, help="Delete the name; the snapshots are kept.")
 @store_option
 @name_option
 @format_options

@@ -11,9 +11,17 @@ from dbdyno.cli.snap.options import store_option
 
 
 @click.command("check")
-@click.option("--repair", "mend", is_flag=True, help="Move damaged files aside, and delete what killed processes left.")
 @click.option(
-    "--target", "dsn", metavar="DSN", help="Check instead that this Oracle instance accepts each query; no row is read."
+    "--repair",
+    "mend",
+    is_flag=True,
+    help="Rename damaged files to *.torn, and delete incomplete files that killed processes left behind.",
+)
+@click.option(
+    "--target",
+    "dsn",
+    metavar="DSN",
+    help="Check this Oracle instance instead of a store: does it accept each query? No row is read.",
 )
 @store_option
 @format_options

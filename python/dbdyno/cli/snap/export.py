@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 @click.command("export")
 @click.option(
-    "--prometheus", "listen", metavar="[HOST]:PORT", help="Serve /metrics at this address; default host: 127.0.0.1."
+    "--prometheus",
+    "listen",
+    metavar="[HOST]:PORT",
+    help="Serve /metrics for Prometheus at this address (default host: 127.0.0.1).",
 )
-@click.option("--otlp", "url", metavar="URL", help="Post to this collector, such as http://127.0.0.1:4318/v1/metrics.")
+@click.option(
+    "--otlp", "url", metavar="URL", help="Post the metrics to this collector, such as http://127.0.0.1:4318/v1/metrics."
+)
 @option_with_default("--every", default="60s", metavar="TIME", help="Interval between posts.")
-@click.option("--once", is_flag=True, help="Post once, or print the text for Prometheus, and end.")
+@click.option("--once", is_flag=True, help="Post once (--otlp), or print the text for Prometheus once, and exit.")
 @click.option("--tables", is_flag=True, help="Also export the counters of each table.")
 @click.option(
     "--anywhere", is_flag=True, help="Allow --prometheus to listen on an address that other machines can reach."

@@ -70,7 +70,7 @@ def _target_options(function: F, *, required: bool) -> F:
             required=required,
             metavar="DSN",
             envvar="DBDYNO_TARGET",
-            help="Connection string: postgresql://user@host/database",
+            help="Connection string of the server: postgresql://user@host/database",
         ),
         click.option("--name", metavar="NAME", help="Name of the target in the store (default: host:port)."),
         click.option(
@@ -78,30 +78,33 @@ def _target_options(function: F, *, required: bool) -> F:
             "databases",
             multiple=True,
             metavar="NAME",
-            help="Also read the objects of this database; repeatable.",
+            help="Also read the objects (such as tables and indexes) of this database; repeatable.",
         ),
-        click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
+        click.option(
+            "--all-databases", is_flag=True, help="Read the objects (such as tables and indexes) of every database."
+        ),
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
         option_with_default(
             "--statement-timeout",
             type=Number(0.01, DAY_S),
             default=5.0,
             metavar="SECONDS",
-            help="Timeout for each query of dbdyno.",
+            help="Timeout for each query that dbdyno sends.",
         ),
         option_with_default(
             "--lock-timeout",
             type=Number(0.01, DAY_S),
             default=0.5,
             metavar="SECONDS",
-            help="Timeout for each lock dbdyno waits for.",
+            help="Timeout for each lock that dbdyno waits for.",
         ),
         click.option(
             "--plans",
             type=click.IntRange(0, 200),
             default=0,
             metavar="N",
-            help="Keep the generic plans of the N statements with most time; none is executed (PostgreSQL).",
+            help="PostgreSQL: also store the generic plans of the N statements with the most time. The statements are "
+            "not executed.",
         ),
         click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
     )

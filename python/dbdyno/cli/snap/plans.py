@@ -17,8 +17,8 @@ from dbdyno.cli.snap.options import store_option
 @click.command("plans")
 @click.argument("more", metavar="[LOG]...", nargs=-1, type=PATH)
 @logs_option(
-    "Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted pattern;"
-    " LOG arguments are the same."
+    "Server logs to read: text, csvlog, jsonlog, or JSON from a log service, plain or .gz. Name a file, a folder or a "
+    "quoted pattern. Same as the argument LOG."
 )
 @click.option(
     "--trace",
@@ -26,7 +26,7 @@ from dbdyno.cli.snap.options import store_option
     multiple=True,
     type=PATH,
     metavar="RUN",
-    help="Take the latencies of all executions from this run of `dbdyno trace record`; it has no plans.",
+    help="Read the latencies of all executions from this run of `dbdyno trace record`, which contains no plans.",
 )
 @click.option(
     "--from-server", metavar="DSN", help="Read the current log of this server; needs pg_read_server_files or similar."
@@ -36,19 +36,21 @@ from dbdyno.cli.snap.options import store_option
     metavar="MIB",
     type=click.IntRange(1, 1 << 20),
     default=64,
-    help="With --from-server: read at most this many MiB, from the end of the log.",
+    help="With --from-server: read only the end of the log, up to this many MiB.",
 )
 @click.option(
     "--generic",
     metavar="QUERYID",
     type=click.IntRange(-(2**63), 2**63 - 1),
-    help="With --from-server: the generic plan of this statement, which is not run; no log is read.",
+    help="With --from-server: show the generic plan of this statement. The statement is not run, and no log is read.",
 )
-@click.option("--from", "since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
-@click.option("--to", "until", metavar="TIME", help="Up to this time.")
+@click.option(
+    "--from", "since", metavar="TIME", help="Use only executions at or after this time (UTC unless it has a zone)."
+)
+@click.option("--to", "until", metavar="TIME", help="Use only executions at or before this time.")
 @log_options
 @click.option("--keep/--no-keep", default=True, help="Store the plans with the target's snapshots.")
-@click.option("--redact", is_flag=True, help="Keep no text of any statement.")
+@click.option("--redact", is_flag=True, help="Store no text of any statement.")
 @option_with_default("--top", type=Count(), default=20, help="Number of rows per table.")
 @store_option
 @click.option("--target", metavar="NAME", help="Target that wrote the log; required if the store has several.")

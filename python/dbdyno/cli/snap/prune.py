@@ -17,13 +17,15 @@ from dbdyno.cli.snap.options import name_option, store_option
     "kept",
     required=True,
     metavar="RULES",
-    help="Retention, such as 'minute:2d, hour:60d, day:2y': one per minute for two days, one per hour for 60 days...",
+    help="Retention, such as 'minute:2d, hour:60d, day:2y': one snapshot per minute for two days, one per hour up to "
+    "60 days, one per day up to two years.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 @click.option(
     "--drop-rows",
     is_flag=True,
-    help="Also delete snapshots that are only needed for single rows (dropped objects, evicted statements).",
+    help="Also delete snapshots that hold the last values of dropped objects or evicted statements, which are then "
+    "lost.",
 )
 @store_option
 @name_option

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("last")
 @option_with_default("--top", type=Count(), default=10, help="Number of rows per table.")
 @click.option(
-    "--experiment", is_flag=True, help="Print a plan.toml that tries a change on the statement, instead of its page."
+    "--experiment", is_flag=True, help="Instead of the page, print a plan.toml that tests a change to the statement."
 )
 @store_option
 @name_option

@@ -46,7 +46,7 @@ ABOVE = 5
     required=True,
     metavar="DSN",
     envvar="DBDYNO_TARGET",
-    help="Connection string: postgresql://user@host/database, mariadb://user@host/",
+    help="Connection string of the server: postgresql://user@host/database or mariadb://user@host/",
 )
 @option_with_default("--every", default="2s", metavar="TIME", help="Time between two refreshes.")
 @option_with_default("--sample", default="100ms", metavar="TIME", help="Sampling interval for sessions.")
@@ -57,12 +57,12 @@ ABOVE = 5
     help="Stop after this number of refreshes (default: 1 if the output is not a terminal).",
 )
 @option_with_default("--top", type=Count(), default=10, metavar="N", help="Show the top N statements.")
-@click.option("--once", is_flag=True, help="Print one refresh and end, in a terminal too.")
+@click.option("--once", is_flag=True, help="Print one refresh and exit, also in a terminal.")
 @click.option(
     "--record",
     type=FOLDER,
     metavar="FOLDER",
-    help="Keep the samples in this store: a snapshot now, one per minute, and one at the end.",
+    help="Store the samples in this folder: with a snapshot now, one per minute, and one at the end.",
 )
 @click.option("--allow-cancel", is_flag=True, help="Allow the key c to cancel a statement; asks first.")
 def command(

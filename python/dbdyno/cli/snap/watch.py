@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.argument("fleet", required=False, metavar="[FLEET.toml]", type=FILE)
 @target_or_fleet_options
 @option_with_default("--every", default="60s", metavar="TIME", help="Time between two snapshots.")
-@click.option("--for", "length", metavar="TIME", help="Stop after this time (default: Ctrl-C).")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time (default: until Ctrl-C).")
 @option_with_default(
     "--sample", default="1s", metavar="TIME", help="Sampling interval for sessions; 0 disables sampling."
 )
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     "rules",
     metavar="RULES.toml",
     type=FILE,
-    help="File of alert rules on the metrics of each sub-interval, with a command or webhook; exit 1 if a rule was "
-    "broken.",
+    help="File with alert rules for the metrics of each sub-interval, and a command or webhook to call; exit 1 if a "
+    "metric violated a rule.",
 )
 @share_option
 @store_option
@@ -70,7 +70,7 @@ def command(
         if fleet is not None:
             failed, left = _watch_fleet(fleet, for_s, alerts)
         elif dsn is None:
-            raise click.UsageError("name a target with --target DSN, or a file with many: FLEET.toml")
+            raise click.UsageError("name a target with --target DSN, or a file with several targets: FLEET.toml")
         else:
             every_s = length_ns(every, "--every") / 1e9
             sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9

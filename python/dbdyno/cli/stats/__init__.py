@@ -14,7 +14,7 @@ ROWS = {
     "outliers": ("dbdyno.cli.stats.outliers", "Fences, six sigma, modified z, the longest rows."),
     "usl": ("dbdyno.cli.stats.usl", "Universal Scalability Law: contention, coherency, peak."),
     "plot": ("dbdyno.cli.stats.plot", "Scatter, histogram, density, the longest: PNG, SVG, HTML."),
-    "prob-r": ("dbdyno.cli.stats.prob_r", "Significance of a correlation from r and n alone."),
+    "prob-r": ("dbdyno.cli.stats.prob_r", "Compute the significance of a correlation from r and n."),
 }
 
 

@@ -20,7 +20,7 @@ from dbdyno.cli.stats.options import (
 @reading_options
 @x_options
 @y_option
-@click.option("--kendall", is_flag=True, help="Kendall's tau as well.")
+@click.option("--kendall", is_flag=True, help="Also compute Kendall's tau.")
 @level_option
 def command(
     given: Input,

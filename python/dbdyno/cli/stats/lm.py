@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @reading_options
 @x_options
 @y_option
-@click.option("--degree", type=click.IntRange(1, 20), default=1, help="Degree of the polynomial in -x.")
+@click.option("--degree", type=click.IntRange(1, 20), default=1, help="Degree of the polynomial in the column of -x.")
 @click.option("--no-intercept", is_flag=True, help="Fit without an intercept.")
 @level_option
 def command(

@@ -27,16 +27,20 @@ Part = tuple[str, str, list[Row]]
 
 operands_argument = click.argument("operands", metavar="OPERAND...", nargs=-1, required=True)
 by_option = click.option("--by", metavar="COL", help="Column that groups the rows.")
-x_options = click.option("-x", "xs", metavar="COL", multiple=True, required=True, help="Column of x; may be repeated.")
-y_option = click.option("-y", "y", metavar="COL", required=True, help="Column of y.")
-level_option = option_with_default("--level", type=Number(0.5, 0.9999), default=0.95, help="Level of the intervals.")
+x_options = click.option(
+    "-x", "xs", metavar="COL", multiple=True, required=True, help="Column with the x values; may be repeated."
+)
+y_option = click.option("-y", "y", metavar="COL", required=True, help="Column with the y values.")
+level_option = option_with_default(
+    "--level", type=Number(0.5, 0.9999), default=0.95, help="Confidence level of the intervals."
+)
 column_option = click.option(
-    "-y", "-x", "column", metavar="COL", help="Column of values (default: elapsed_ns if it exists)."
+    "-y", "-x", "column", metavar="COL", help="Column with the values (default: elapsed_ns if it exists)."
 )
 engine_option = option_with_default(
     "--engine", type=click.Choice(["here", "spark"]), default="here", help="Engine that computes the summary."
 )
-where_option = click.option("--where", metavar="EXPR", help="Only rows for which this SQL expression holds.")
+where_option = click.option("--where", metavar="EXPR", help="Use only rows for which this SQL expression is true.")
 
 
 @dataclass(frozen=True)

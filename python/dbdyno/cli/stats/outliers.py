@@ -21,7 +21,9 @@ from dbdyno.cli.stats.options import (
 @reading_options
 @column_option
 @by_option
-@option_with_default("--longest", type=Count(0), default=20, help="Number of largest values to list, as whole rows.")
+@option_with_default(
+    "--longest", type=Count(0), default=20, help="Number of largest values to list, each with its whole row."
+)
 def command(
     given: Input,
     output: Output,

@@ -23,8 +23,13 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
     "--kind", type=click.Choice(KINDS), help="Kind of figure (default: scatter with -x and -y, else histogram)."
 )
 @click.option("--log/--linear", "log", default=None, help="Use logarithmic axes in a scatter plot.")
-@option_with_default("--longest", type=Count(2), default=10_000, help="Number of rows for --kind longest.")
-@click.option("-o", "--output", type=FILE, help="PNG, SVG or HTML by suffix; without it the figure is text.")
+@option_with_default("--longest", type=Count(2), default=10_000, help="With --kind longest: number of rows.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help="Write the figure to this file, as PNG, SVG or HTML by its suffix (default: print it as text).",
+)
 def command(
     given: Input,
     x: str | None,

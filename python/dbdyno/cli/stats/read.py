@@ -163,12 +163,12 @@ def _by_spark(
     source = sources[0]
     if source.counted:
         raise StatsError(
-            "Spark reads complete files, but of a run's calls only those in slices that count are used",
+            "Spark reads complete files, but from a run only the calls in slices that count may be used",
             next_step="name the folder RUN/calls to use all calls",
         )
     if options["fences"]:
         raise StatsError(
-            "fences cannot be computed with Spark, because they need all values", next_step="leave --engine spark out"
+            "Spark cannot compute Tukey's fences, because they need all values", next_step="leave --engine spark out"
         )
     return describe_by_spark(
         source.files,

@@ -113,7 +113,7 @@ def _of_files(operand: str, label: str, files: list[Path]) -> Source:
         raise EvidenceError("contains no Parquet or CSV file", where=operand, next_step=GRAMMAR)
     forms = {"parquet" if _suffix(file) in PARQUET or _magic(file) else "csv" for file in files}
     if len(forms) > 1:
-        raise EvidenceError("matches Parquet and CSV files together", where=operand, next_step="name files of one kind")
+        raise EvidenceError("matches both Parquet and CSV files", where=operand, next_step="name files of one kind")
     return Source(label, tuple(files), forms.pop())
 
 

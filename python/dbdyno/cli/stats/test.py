@@ -48,11 +48,11 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 @column_option
 @by_option
 @click.option(
-    "--block", metavar="COL", help="Column with the block numbers (default: 'block' if it exists; - for none)."
+    "--block", metavar="COL", help="Column with the block numbers, or - for no blocks (default: 'block' if it exists)."
 )
 @click.option("--base", metavar="NAME", help="Reference group; the other group is compared with it.")
 @option_with_default("--longest", type=Count(0), default=10, help="Number of longest waits to list.")
-@click.option("--from-summary", is_flag=True, help="Operands are published figures: n,mean,sd of each group.")
+@click.option("--from-summary", is_flag=True, help="Read each operand as the published figures n,mean,sd of a group.")
 @level_option
 @engine_option
 def command(

@@ -9,7 +9,7 @@ from dbdyno.cli.stats.options import Input, Output, Row, level_option, reading_o
 
 @click.command("usl")
 @reading_options
-@click.option("-x", "x", metavar="COL", required=True, help="Column of the load (sessions).")
+@click.option("-x", "x", metavar="COL", required=True, help="Column with the load (number of sessions).")
 @y_option
 @level_option
 def command(

@@ -31,21 +31,22 @@ if TYPE_CHECKING:
 @click.command("import")
 @click.argument("files", nargs=-1, metavar="FILES")
 @logs_option(
-    "Server logs, for `trace replay`. PostgreSQL: csvlog, jsonlog, text, syslog, JSON of a log service; MariaDB: slow"
-    " log, general log; plain or .gz. A file, a folder or a quoted pattern; FILES are then logs, too."
+    "Server logs to import for `trace replay`. PostgreSQL: csvlog, jsonlog, text, syslog, JSON from a log service; "
+    "MariaDB: slow log, general log; plain or .gz. Name a file, a folder or a quoted pattern; FILES are then also read "
+    "as logs."
 )
 @click.option(
     "--target",
     "server",
     metavar="DSN",
-    help="A MariaDB server, for the statements that its performance schema remembers.",
+    help="MariaDB server from whose performance schema to import the recent statements.",
 )
 @click.option("--out", required=True, type=FOLDER, metavar="RUN", help="Run folder to create.")
 @share_option
 @click.option("--title", default="", help="Title of the import.")
-@click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
+@click.option("--binds", is_flag=True, help="Keep bind values, which are often personal data.")
 @click.option("--force", is_flag=True, help="Replace an earlier import once this one is complete.")
-@click.option("--database", metavar="NAME", help="With --log: keep only the sessions of this database.")
+@click.option("--database", metavar="NAME", help="With --log: import only the sessions of this database.")
 @key_file_option
 @log_options
 @reading_options

@@ -32,7 +32,7 @@ fold_option = option_with_default(
     type=Number(0, 100),
     default=0.5,
     metavar="PERCENT",
-    help="Fold branches of trees below this share of the time; 0 shows all.",
+    help="In trees, collapse branches that take less than this percentage of the time; 0 shows all.",
 )
 
 
@@ -43,7 +43,8 @@ def reading_options(function: F) -> F:
         metavar="TIME",
         expose_value=False,
         callback=_keep_unit,
-        help="Unit of the trace's times, if its header and stamps are wrong: 1us, 1.024us (9i), 10ms (8i).",
+        help="Unit of the trace's times, if its header and timestamps do not state it correctly: 1us, 1.024us (9i), "
+        "10ms (8i).",
     )
     think = option_with_default(
         "--think-time", default="1s", metavar="TIME", help="A wait for the client of this length or more is think time."
@@ -61,10 +62,14 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
 def selection_options(function: F) -> F:
     """Add --where, --from, --to and --depth, which select calls and waits."""
     options = (
-        click.option("--where", metavar="CONDITION", help="Use only rows that match: \"module = 'app'\"."),
-        click.option("--from", "begin", metavar="TIME", help="Show only what ends at or after this time."),
-        click.option("--to", "end", metavar="TIME", help="Show only what begins before this time."),
-        click.option("--depth", type=Count(0), help="Show only calls up to this recursion depth."),
+        click.option(
+            "--where", metavar="CONDITION", help="Use only rows that match this condition, such as \"module = 'app'\"."
+        ),
+        click.option(
+            "--from", "begin", metavar="TIME", help="Use only calls and waits that end at or after this time."
+        ),
+        click.option("--to", "end", metavar="TIME", help="Use only calls and waits that begin before this time."),
+        click.option("--depth", type=Count(0), help="Use only calls up to this recursion depth."),
     )
     for option in reversed(options):
         function = option(function)

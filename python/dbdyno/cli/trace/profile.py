@@ -25,17 +25,22 @@ from dbdyno.cli.trace.options import (
 @click.option(
     "--by",
     metavar="WHAT[,WHAT]",
-    help="event (the default), class, kind, statement, force, module, action, client, service, session,"
-    " container, file, depth, object, rows, block_class, second, minute ...; or expressions of these:"
-    " bucket(elapsed_us, 2).",
+    help="What to group by: event (the default), class, kind, statement, force, module, action, client, service, "
+    "session, container, file, depth, object, rows, block_class, second, minute ...; or expressions such as "
+    "bucket(elapsed_us, 2).",
 )
-@click.option("--sum", "sums", metavar="WHAT[,WHAT]", help="Sum these figures of calls: consistent_reads, rows.")
+@click.option(
+    "--sum",
+    "sums",
+    metavar="WHAT[,WHAT]",
+    help="Also show the sums of these figures of the calls, such as consistent_reads,rows.",
+)
 @click.option(
     "--recipe", metavar="NAME|FILE[:NAME]", help="Use a named profile; --recipe list shows the built-in ones."
 )
 @selection_options
 @click.option("--top", type=Count(), help="Show the top N lines by time.")
-@click.option("--skew", is_flag=True, help="Show below each line its waits by decade of duration.")
+@click.option("--skew", is_flag=True, help="Below each line, show its waits by decade of their duration.")
 @click.option("--buckets", type=click.IntRange(1, 50), help="Number of histogram steps per decade.")
 @reading_options
 @page_options

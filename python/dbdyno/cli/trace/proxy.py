@@ -24,9 +24,18 @@ _SHOWN_S = 1.0
 
 @click.command("proxy")
 @option_with_default(
-    "--listen", default="127.0.0.1:6543", metavar="ADDRESS:PORT", help="Where clients connect; port 0 takes a free one."
+    "--listen",
+    default="127.0.0.1:6543",
+    metavar="ADDRESS:PORT",
+    help="Address to which clients connect; port 0 selects a free port.",
 )
-@click.option("--target", "to", required=True, metavar="HOST:PORT", help="The server; /FOLDER:PORT is a Unix socket.")
+@click.option(
+    "--target",
+    "to",
+    required=True,
+    metavar="HOST:PORT",
+    help="Server to which messages are passed on; /FOLDER:PORT is a Unix socket.",
+)
 @click.option("--out", type=FOLDER, metavar="RUN", help="Run folder to create. Default: runs/<time>-wire.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option("--binds", is_flag=True, help="Keep every message with its values, for `trace replay`.")
@@ -39,20 +48,20 @@ _SHOWN_S = 1.0
     "--server-tls",
     type=click.Choice(("disable", "prefer", "require", "verify-ca", "verify-full")),
     default="disable",
-    help="TLS to the server, with the values of libpq's sslmode.",
+    help="Use of TLS to the server; the values mean the same as those of libpq's sslmode.",
 )
 @click.option(
     "--server-ca",
     type=EXISTING_FILE,
     metavar="FILE",
-    help="Root certificates to verify the server's certificate (PEM).",
+    help="Root certificates (PEM) with which to verify the server's certificate.",
 )
 @option_with_default(
     "--spin",
     default="auto",
     metavar="auto|off|TIME",
-    help="Poll for the next message this long before sleeping, e.g. 50us. auto: poll while messages come quickly and a"
-    " processor is idle.",
+    help="Time to poll for the next message before sleeping, e.g. 50us. auto: poll while messages come quickly and a "
+    "processor is idle.",
 )
 def command(
     listen: str,

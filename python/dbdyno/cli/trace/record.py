@@ -27,12 +27,12 @@ _PID_MOST = 1 << 22
 
 
 @click.command("record")
-@click.option("--target", "dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
+@click.option("--target", "dsn", metavar="DSN", help="Connection string of the server, which must run on this machine.")
 @click.option(
     "--pid",
     type=click.IntRange(1, _PID_MOST),
     metavar="P",
-    help="Process id: of the postmaster for all sessions, of a backend for that one.",
+    help="Process id of the postmaster, to record all sessions, or of a backend, to record only that session.",
 )
 @click.option("--datadir", type=PATH, metavar="DIR", help="The server's data folder.")
 @click.option("--database", help="Record only sessions of this database.")
@@ -41,8 +41,9 @@ _PID_MOST = 1 << 22
 @click.option(
     "--mode",
     type=click.Choice(["sites", "watch", "read"]),
-    help="read: reads of the server's memory, at no cost to it; sites: probes in its code; watch: watchpoints, which "
-    "the server's own user may set. Default: the first of these that is allowed.",
+    help="How to record. read: read the server's memory, at no cost to the server; sites: set probes in its code; "
+    "watch: set watchpoints, which the server's operating-system user may also do. Default: the first of these that is "
+    "allowed.",
 )
 @click.option(
     "--exact",
@@ -54,9 +55,10 @@ _PID_MOST = 1 << 22
     "--cost-limit",
     type=Number(0, 100),
     metavar="PERCENT",
-    help="Limit in percent; 0: no limit. For probes, the share of a backend's time (default: 5): above it, fewer "
-    "waits are recorded, in the end none. For --mode read, the share of the machine (default: 2, or one "
-    "processor if there are at least four and one is idle): above it, the memory is read less often.",
+    help="Limit for the cost of recording in percent; 0: no limit. Probes may take this share of a backend's time "
+    "(default: 5); above it, fewer and finally no waits are recorded. With --mode read, dbdyno may use this share of "
+    "the machine (default: 2, or one processor if there are at least four and one is idle); above it, the memory is "
+    "read less often.",
 )
 @click.option(
     "--details", is_flag=True, help="Also record when each bind begins (one more event per call); needs --exact."

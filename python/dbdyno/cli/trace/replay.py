@@ -44,15 +44,17 @@ _SHOWN_S = 1.0
     metavar="DSN",
     help="Server to replay on; all sessions log in with this connection string.",
 )
-@option_with_default("--speed", default="1", metavar="N|max", help="Speed factor: 2, 2x; max: no think time.")
+@option_with_default(
+    "--speed", default="1", metavar="N|max", help="Speed factor, such as 2 or 2x; max removes all think time."
+)
 @option_with_default(
     "--order",
     type=click.Choice(("none", "commit")),
     default="none",
-    help="commit: send statements only after the commits that preceded them in the capture.",
+    help="With commit, send statements only after the commits that preceded them in the capture.",
 )
 @click.option(
-    "--writes", is_flag=True, help="Allow writes, for a target that is only a copy (default: read-only sessions)."
+    "--writes", is_flag=True, help="Allow writes; use it only on a target that is a copy (default: read-only sessions)."
 )
 @click.option(
     "--from",

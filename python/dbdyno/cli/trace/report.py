@@ -14,7 +14,9 @@ from dbdyno.cli.trace.sql import SORTS
 
 @click.command("report")
 @option_with_default("--top", type=Count(0), default=15, help="Show the top N statements; 0 for all.")
-@option_with_default("--sort", type=click.Choice(SORTS), default="elapsed", help="Sort by this, largest first.")
+@option_with_default(
+    "--sort", type=click.Choice(SORTS), default="elapsed", help="Sort statements by this figure, largest first."
+)
 @click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
 @option_with_default("--longest", type=Count(), default=20, help="Number of longest waits to show.")
 @click.option("--binds", is_flag=True, help="Show bind values; they may be personal data.")

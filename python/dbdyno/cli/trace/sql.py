@@ -15,7 +15,9 @@ SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query
 
 @click.command("sql")
 @option_with_default("--top", type=Count(0), default=10, help="Show the top N statements; 0 for all.")
-@option_with_default("--sort", type=click.Choice(SORTS), default="elapsed", help="Sort by this, largest first.")
+@option_with_default(
+    "--sort", type=click.Choice(SORTS), default="elapsed", help="Sort statements by this figure, largest first."
+)
 @click.option("--statement", metavar="KEY", help="Show only this statement (usually its SQL_ID).")
 @click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")

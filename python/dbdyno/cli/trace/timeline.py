@@ -10,8 +10,8 @@ from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_trace
 
 
 @click.command("timeline")
-@click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
-@click.option("--session", metavar="NAME", help="This session only, such as 155.25441.")
+@click.option("--every", metavar="TIME", help="Length of an interval, such as 1s or 100ms.")
+@click.option("--session", metavar="NAME", help="Show only this session, such as 155.25441.")
 @selected_traces
 def command(
     chosen: TraceSelection,

@@ -11,10 +11,12 @@ from dbdyno.cli.trace.options import TraceSelection, fold_option, show_traces, w
 
 @click.command("tree")
 @click.option(
-    "--call", type=click.IntRange(0, 2**63 - 1), help="Show the call with this number (column `call` of the evidence)."
+    "--call",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Show the call with this number, as in the column `call` of the evidence.",
 )
 @click.option("--statement", metavar="KEY", help="Show the longest call of this statement.")
-@click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
+@click.option("--line", "place", metavar="FILE:LINE", help="Show the first call at or after this line of a trace file.")
 @click.option("--calls", is_flag=True, help="Show one line per call instead of one per statement.")
 @fold_option
 @whole_traces

@@ -13,11 +13,15 @@ from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_trace
 
 @click.command("waits")
 @click.option(
-    "--event", "events", multiple=True, metavar="NAME", help="Name of the event; * matches anything. Repeatable."
+    "--event",
+    "events",
+    multiple=True,
+    metavar="NAME",
+    help="Show only waits for this event; * matches any text. Repeatable.",
 )
 @option_with_default("--longest", type=Count(), default=20, help="Number of longest waits to show, with file and line.")
 @option_with_default("--buckets", type=click.IntRange(1, 100), default=10, help="Number of histogram steps per decade.")
-@click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
+@click.option("--every", metavar="TIME", help="Length of an interval, such as 1s or 100ms.")
 @selected_traces
 def command(
     chosen: TraceSelection,

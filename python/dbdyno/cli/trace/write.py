@@ -27,7 +27,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
         raise TraceError(
             "is not an imported trace",
             where=str(run.path),
-            next_step="make one with `dbdyno trace import FILES --out RUN`",
+            next_step="create one with `dbdyno trace import FILES --out RUN`",
         )
     require_complete(run)
     if str(run.manifest.to_json().get("format")).startswith("postgresql"):

@@ -7,9 +7,9 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
-    "map": ("dbdyno.cli.wide.map", "Write the map: which tables of SQL a keyspace is."),
-    "check": ("dbdyno.cli.wide.check", "Hold a map's keys to the data."),
-    "sql": ("dbdyno.cli.wide.sql", "SQL over the tables of a map."),
+    "map": ("dbdyno.cli.wide.map", "Write the map of a keyspace: its tables as SQL tables."),
+    "check": ("dbdyno.cli.wide.check", "Check that the keys of a map fit the data."),
+    "sql": ("dbdyno.cli.wide.sql", "Run SQL on the tables of a map."),
 }
 
 

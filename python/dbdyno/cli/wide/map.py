@@ -17,7 +17,7 @@ from dbdyno.cli.parameters import FILE
     "names",
     multiple=True,
     metavar="WIDE=CHILD[,PARENT]",
-    help="Names of the SQL tables for the rows and the partitions. Repeatable.",
+    help="Names of the SQL tables for the rows (CHILD) and partitions (PARENT) of the wide table WIDE. Repeatable.",
 )
 @click.option("-o", "--output", type=FILE, help="Write to this file.")
 def command(target: str, names: tuple[str, ...], output: Path | None) -> None:

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 TARGET = "DBDYNO_CASSANDRA"
-map_option = click.option("--map", "file", required=True, type=FILE, help="File with the map.")
+map_option = click.option(
+    "--map", "file", required=True, type=FILE, help="File with the map, as `dbdyno wide map` writes it."
+)
 target_option = click.option(
-    "--target", required=True, envvar=TARGET, help=f"cassandra://host:9042/keyspace, or {TARGET} in the environment."
+    "--target",
+    required=True,
+    envvar=TARGET,
+    help=f"Keyspace: cassandra://host:9042/keyspace (default: {TARGET} in the environment).",
 )
 
 
@@ -35,7 +40,7 @@ def open_map(file: Path, target: str) -> tuple[Address, WideMap]:
     where, found = address(target), read(file)
     if found.keyspace != where.keyspace:
         raise WideError(
-            f"the map is of keyspace {found.keyspace}, but the target is {where.keyspace}",
+            f"the map describes keyspace {found.keyspace}, but the target is keyspace {where.keyspace}",
             where=f"{file}: keyspace",
             next_step="name the keyspace of the map in --target, or change the keyspace in the map",
         )

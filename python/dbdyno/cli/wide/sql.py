@@ -41,10 +41,10 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
     "--allow-filtering",
     "filtering",
     is_flag=True,
-    help="Allow queries for which nodes read rows that are filtered out.",
+    help="Allow queries that make nodes read rows only to discard them (ALLOW FILTERING).",
 )
-@click.option("--write", "writing", is_flag=True, help="Execute an INSERT, UPDATE or DELETE.")
-@click.option("--cascade", is_flag=True, help="DELETE on a parent also deletes its whole partition.")
+@click.option("--write", "writing", is_flag=True, help="Allow an INSERT, UPDATE or DELETE, and execute it.")
+@click.option("--cascade", is_flag=True, help="Allow a DELETE on a parent, which deletes its whole partition.")
 @option_with_default("--top", type=Count(), default=TOP, help="Show the top N rows of a table.")
 @format_options
 def command(

@@ -58,9 +58,7 @@ def _values(given: JsonObject, where: str) -> dict[str, float]:
     }
     throughput = given.get(GOODPUT, given[THROUGHPUT])
     if throughput is None:
-        raise EvidenceError(
-            "has no throughput", where=where, next_step="check whether the run of BenchBase ended normally"
-        )
+        raise EvidenceError("has no throughput", where=where, next_step="check that the BenchBase run ended normally")
     count = given.get("Measured Requests")
     return (
         known_values(

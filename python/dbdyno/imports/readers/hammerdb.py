@@ -40,7 +40,7 @@ def read(text: str, where: str) -> Contents:
         return _timing(json_object(parse_json(text, where), "the file", where), where)
     if len(found) > 1:
         raise EvidenceError(
-            f"contains {len(found)} results",
+            f"contains {len(found)} results; expected one",
             where=where,
             next_step="write each job into its own file; each file becomes a block of the run",
         )

@@ -70,7 +70,7 @@ def _aggregate_sums(text: str, where: str) -> Contents:
     begins = [row[0] * NS["s"] for row in rows]
     if len(rows) < 2 or any(a >= b for a, b in itertools.pairwise(begins)):
         raise EvidenceError(
-            "has no consecutive intervals",
+            "does not have two or more intervals in order of time",
             where=where,
             next_step="give the log of one thread (pgbench --jobs 1), with two intervals or more",
         )

@@ -72,10 +72,10 @@ def measure_map(
     seed: int = SEED,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> JsonObject:
-    """Measure the map of a claim and return the page about it.
+    """Measure the map of a claim (its quantity over the parameters that the source leaves open); return its page.
 
     Args:
-        name: name of a claim of `MAPS`.
+        name: name of a claim in `MAPS`.
         replications: replications of each point.
         seed: seed of the model runs.
         on_progress: called with a text about the current work.
@@ -121,7 +121,8 @@ def measure_claims(
         limit: maximum replications of a claim whose verdict might change with the seed; eight times `replications` by
             default.
         seed: seed of the model runs.
-        seeds: number of seeds, from `seed` on, at which each claim is measured; the figures are those of the first.
+        seeds: number of consecutive seeds, starting with `seed`, with which each claim is measured; the figures are
+            from the first seed.
         on_progress: called with a text about the current work.
         workers: workers that run the replications; None for this machine alone.
 

@@ -38,7 +38,7 @@ BASES = {
 
 @dataclass(frozen=True)
 class ClaimQuantity:
-    """A quantity of a claim: one value per replication, and the band that it has to be in (None: open end).
+    """A quantity of a claim: one value per replication, and the band in which it must be (None: no limit).
 
     A quantity without any band is shown for comparison only and decides nothing.
     """
@@ -54,9 +54,9 @@ class ClaimQuantity:
 class Claim:
     """One claim: what was published, by whom, and how the model is measured.
 
-    `basis` says how much an agreement proves, one of `BASES`. `measure` runs the model and returns the quantities.
-    `notes` explain the figures and mistakes in the source, and, if the claim does not hold, the reason and what was
-    tried.
+    `basis`, one of `BASES`, says how much it proves if the model agrees with the claim. `measure` runs the model and
+    returns the quantities. `notes` explain the figures and mistakes in the source, and, if the claim does not hold, the
+    reason and what was tried.
     """
 
     name: str
@@ -151,9 +151,9 @@ class ClaimResult(TypedDict, total=False):
 
 
 def combine_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
-    """Return the result of a claim over several seeds: the figures of the first, and the verdict on which all agree.
+    """Return the result of a claim over several seeds: the figures of the first seed, and the verdict if all agree.
 
-    Where they do not agree the verdict is `UNKNOWN`, and a note says which seed gave which.
+    If the seeds do not agree, the verdict is `UNKNOWN`, and a note says which seed gave which verdict.
     """
     first = next(iter(found.values()))
     if len(found) == 1:

@@ -90,7 +90,7 @@ class ReplicationCache(Closeable):
 
     @contextlib.contextmanager
     def missing(self, spec: ModelSpec, wanted: int) -> Iterator[tuple[Path, range]]:
-        """Yield the evidence folder of a specification and the numbers of the replications still to be run."""
+        """Yield the evidence folder of a specification and the numbers of the replications that have not been run."""
         key = json.dumps(spec, sort_keys=True)
         if key not in self._folders:
             folder = tempfile.TemporaryDirectory(prefix="dbdyno-claims-")
@@ -101,10 +101,10 @@ class ReplicationCache(Closeable):
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs specifications of claims.
+    """Bench that runs the specifications of claims.
 
-    `on_progress` is called after each finished replication. With `kept`, evidence is kept for a later bench with more
-    replications; with `workers`, these run the replications.
+    `on_progress` is called after each finished replication. If `kept` is set, it stores the evidence for a later bench
+    with more replications. If `workers` is set, the workers run the replications.
     """
 
     replications: int
@@ -125,7 +125,7 @@ class Bench:
             machine: name of the machine.
             arms: the arms to run.
             transactions: transactions per session and replication.
-            warmup: transactions per session before those.
+            warmup: warm-up transactions per session, which run before the others and do not count.
 
         Raises:
             ModelError: the machine or an arm is not valid.

@@ -1,4 +1,4 @@
-"""N15: shares of I/O resource management between two databases."""
+"""N15: shares of the disks' I/O that I/O resource management gives to two databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""N10: the first scan after KEEP, and the second."""
+"""N10: the first and the second scan of a table after it is set to KEEP in the flash cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCAN = {"kind": "scan-jobs", "bytes": 2 << 30, "ahead": AHEAD, "cpu_us_per_io": 
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the waits of a scan of 2 GB: before KEEP, the first scan after it, and the second."""
+    """Measure the waits of a scan of 2 GB: before KEEP is set, in the first scan afterwards, and in the second."""
     arms = [
         Arm("before", SCAN, 1),
         Arm("keep", SCAN, 1, {"storage.caching": "keep"}),
@@ -36,14 +36,14 @@ def measure(bench: Bench) -> list[ClaimQuantity]:
 
 
 class Scan(NamedTuple):
-    """One of the scans of an arm, counted from 1."""
+    """One of the scans of an arm; `number` counts from 1."""
 
     arm: str
     number: int
 
 
 def ratio(evidence: Evidence, upper: Scan, lower: Scan, value: str = "sum(waited_ns)") -> list[float]:
-    """Return, per replication, an aggregate of the waits of a scan divided by that of another one."""
+    """Return, per replication, an aggregate of the waits of scan `upper` divided by that of scan `lower`."""
     of = (f"{value} filter (arm = '{scan.arm}' and scan = {scan.number})" for scan in (upper, lower))
     return evidence.values(
         "with numbered as (select arm, block, started_ns,"  # noqa: S608
@@ -57,7 +57,7 @@ def ratio(evidence: Evidence, upper: Scan, lower: Scan, value: str = "sum(waited
 
 
 def _ahead(curve: str, ahead: float) -> list[Arm]:
-    """Return the arms with and without KEEP; `ahead` is the number of I/Os read ahead, `curve` names that of lines."""
+    """Return the arms with and without KEEP, with `ahead` I/Os read ahead; `curve` begins with the number of lines."""
     scan, populates = {**SCAN, "ahead": int(ahead)}, curve.partition(" ")[0]
     settings = {"cells.flash_cache.populates": populates}
     return [Arm("", scan, 1, {**settings, "storage.caching": "keep"}), Arm("", scan, 1, settings)]

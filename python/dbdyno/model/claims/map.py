@@ -1,8 +1,8 @@
 """Maps of claims: a claim's quantity over the parameters that its source does not state.
 
-A claim is measured at one point. Where the source leaves a parameter open, that point was chosen by somebody; a map
-shows what other points would have given: a curve per value of one parameter, over the values of another. The published
-value is drawn in, with the place on each curve where the model gives it.
+A claim is measured at one point. If the source leaves a parameter open, somebody chose that point. A map shows the
+results at other points: one curve per value of one parameter, over the values of another parameter. It also shows the
+published value, and where each curve reaches it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Map:
     """A quantity over a parameter (`levels`), with a curve per value of another one (`curves`).
 
     `arms` returns the arms that a point needs, and `value` the quantity of these arms, one number per replication.
-    `published` are the values of the source, each with its name; `band` is that of the claim.
+    `published` lists the values in the source, each with its name; `band` is the claim's band.
     """
 
     quantity: str
@@ -82,7 +82,7 @@ def _point(place: tuple[str, float], values: list[float]) -> JsonObject:
 
 
 def _crossings(points: list[JsonObject], value: float) -> Iterator[float]:
-    """Yield the points at which a curve takes a value, interpolated on logarithmic scales."""
+    """Yield the values of the parameter at which a curve reaches `value`, interpolated on logarithmic scales."""
     known = [(point["x"], point["value"]) for point in points if point["value"] > 0]
     for (x, y), (next_x, next_y) in itertools.pairwise(known):
         if (y - value) * (next_y - value) <= 0 and y != next_y:

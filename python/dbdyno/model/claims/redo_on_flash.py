@@ -42,7 +42,7 @@ def measure(bench: Bench) -> list[ClaimQuantity]:
 
 
 def _pause(curve: str, think_ms: float) -> list[Arm]:
-    """Return the arms on flash and on disk with this pause; `curve` begins with the number of sessions."""
+    """Return the arms on flash and on disk with this think time; `curve` begins with the number of sessions."""
     work = {**WORK, "think_ms": think_ms}
     return [replace(arm(device, int(curve.partition(" ")[0])), workload=work) for device in ("flash", "sas")]
 

@@ -36,7 +36,7 @@ def gain(evidence: Evidence) -> list[float]:
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the throughput gain with a table larger than the buffers and with one that fits into them."""
+    """Measure the throughput gain with a table larger than the buffer cache and with one that fits into it."""
     share = "sum(elapsed_ns) filter (event = 'free buffer waits') / sum(elapsed_ns)"
     with bench.run(MACHINE, arms(LARGE), transactions=400, warmup=1_200) as evidence:
         waits = evidence.arm_values(share, "waits", MODES[0], "object = 'session'")

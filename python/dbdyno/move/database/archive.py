@@ -1,7 +1,7 @@
 """Contents of an archive in pg_dump's custom format: one entry for each object, with its SQL.
 
-Entries are read from the file itself and not from a script, so that no text of a source's object can pass for the
-beginning of another statement. Versions 1.12 (PostgreSQL 9.0) to 1.16 (17, 18) of the format are known.
+Entries are read from the file itself and not from a script, so that no text in a source's object can be
+mistaken for the beginning of another statement. Format versions 1.12 (PostgreSQL 9.0) to 1.16 (17, 18) are known.
 
     head      PGDMP, version (3 bytes), size of integers, size of offsets, format, compression, time, three texts
     entries   number, then for each: its ids, tag, kind, section, SQL that makes and drops it, schema, ..., dependencies
@@ -37,7 +37,7 @@ OWNABLE_KINDS = frozenset(
 
 @dataclass(frozen=True)
 class Entry:
-    """One object of an archive, or something attached to one (a comment, privileges)."""
+    """One object of an archive, or something attached to an object (a comment, privileges)."""
 
     id: int
     kind: str
@@ -74,7 +74,7 @@ def digest(path: Path) -> str:
 
 
 def read(path: Path) -> list[Entry]:
-    """Return the entries of an archive in its own order, in which they can be restored.
+    """Return the entries of an archive in the archive's order, in which they can be restored.
 
     Raises:
         MoveError: The file is not an archive, or its version is not known.
@@ -84,7 +84,7 @@ def read(path: Path) -> list[Entry]:
         reader.head()
         return [reader.entry() for _ in range(reader.integer())]
     except (IndexError, ValueError, KeyError, TypeError) as error:
-        raise reader.error(f"is not a whole archive of pg_dump: {error}") from None
+        raise reader.error(f"is not a complete archive of pg_dump: {error}") from None
 
 
 class _Reader:
@@ -123,7 +123,7 @@ class _Reader:
         major, minor, _, self.integer_bytes, self.offset_bytes, form = self.take(6)
         self.version = (major, minor)
         if not OLDEST <= self.version <= NEWEST or form != CUSTOM:
-            raise self.error(f"is an archive of version {major}.{minor}, form {form}, which is not known")
+            raise self.error(f"is an archive of version {major}.{minor}, form {form}, which dbdyno does not know")
         if self.version >= (1, 15):
             self.take(1)
         else:

@@ -1,6 +1,6 @@
 """Proof of a move: the target's rows are read again and compared by hash, and both schemas object by object.
 
-Both schemas come from the same pg_dump, so that the versions of the servers make no difference in how it writes.
+Both schemas are dumped by the same pg_dump, because two versions of it may write the same object differently.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def differing_schemas(
     Args:
         source: Entries of the source's archive.
         target: Entries of the target's archive.
-        lacking: Roles that the target does not have, or that own nothing there: what depends on them has been reported.
+        lacking: Roles that the target does not have, or that own nothing there; their objects were reported already.
         same_version: True if both servers have the same major version. Servers of different versions may write the same
             expression with or without parentheses, blanks and qualified names; such differences are then ignored.
     """
@@ -153,7 +153,7 @@ def differing_schemas(
 
 
 def normalised_text(text: str) -> str:
-    """Return a statement normalised line by line, without differences in how server versions write it."""
+    """Return a statement normalised line by line, so that spellings of different server versions become equal."""
     lines = (_BLANK.sub("", _BEFORE_DOT.sub("", line)).lower() for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 

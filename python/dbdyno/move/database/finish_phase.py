@@ -19,7 +19,7 @@ from dbdyno.move.proof.cost import sentence
 
 
 def finish(work: Job, conn: psycopg.Connection[Any]) -> MovedDatabase:
-    """Restore everything that comes after the rows, check, and end the job at the target."""
+    """Restore everything that comes after the rows, check the rows, and end the job at the target."""
     entries, job = work.archive(), work.plan.id
     stages = schema.by_stage(entries)
     done = recorded_entries(conn)

@@ -64,7 +64,7 @@ def grant_all(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
     """Restore all privileges in one transaction; privileges of missing roles are noted.
 
     Raises:
-        MoveError: The server refuses them for another reason.
+        MoveError: The server refuses a privilege for another reason.
     """
     restorer = Restorer.for_session(conn)
     with conn.transaction():
@@ -90,7 +90,7 @@ def dump_statistics(source: Postgres, programs: Programs, file: Path, job: str, 
 
 
 def restore_statistics(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> int:
-    """Restore optimizer statistics in one transaction, and return the number of tables and indexes that have them."""
+    """Restore optimizer statistics in one transaction, and return for how many tables and indexes."""
     carried = [one for one in entries if one.kind == "STATISTICS DATA"]
     with conn.transaction():
         for one in carried:
@@ -116,7 +116,7 @@ def analyse(
         target: The target.
         job: The job's id.
         workers: Number of sessions.
-        tables: The tables, analysed once; None for all, in stages.
+        tables: The tables to analyse once; None to analyse all tables in stages.
         progress: Called with the statistics target of each stage.
     """
     own = threading.local()

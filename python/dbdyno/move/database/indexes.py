@@ -123,10 +123,10 @@ def restore_all(
         done: Numbers of entries that the target has; those restored here are added.
         workers: Number of sessions.
         memory: `maintenance_work_mem` of each session [bytes].
-        progress: Called with the number of bytes for which steps were restored.
+        progress: Called with the total size of the restored steps [bytes].
 
     Raises:
-        MoveError: A statement was refused; those that are done stay.
+        MoveError: A statement was refused; completed statements are not undone.
     """
     left = [one for one in sorted(steps, key=lambda step: -step.bytes) if one.entry.id not in done]
     if not left:

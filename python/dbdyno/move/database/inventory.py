@@ -1,8 +1,8 @@
 """Contents of the source: one snapshot of the whole database with all tables locked, and lists of its objects.
 
 Every relation that holds rows itself is a table here: partitions and the tables of an inheritance tree are listed one
-by one, so that each row arrives in the table that it came from. Generated columns are left out. Of an extension's
-tables, only the rows that the extension marks as user data are moved, as pg_dump does it.
+by one, so that each row arrives in the table that it came from. Generated columns are left out. From an
+extension's tables, only the rows that the extension marks as user data are moved, as in pg_dump.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Facts:
 
     @property
     def major(self) -> int:
-        """Return the major version."""
+        """Return the major version of the server."""
         return self.version // 10000
 
 
@@ -183,7 +183,7 @@ def take_inventory(source: Postgres, job: str, held: str | None = None) -> tuple
 
     Raises:
         MoveError: The database cannot be read.
-        SnapshotGone: No session holds the snapshot `held` any more.
+        SnapshotLostError: No session holds the snapshot `held` any more.
     """
     found: list[Inventory] = []
 

@@ -5,7 +5,7 @@
     rows, large objects              chunk by chunk, each with a note at the target
     indexes                          statement by statement, each with a note at the target
     finishing                        sequences, privileges, materialized views, optimizer statistics
-    checking, then one transaction   rows read again; the mark goes, event triggers come
+    checking, then one transaction   rows read again; the mark is removed, event triggers are created
     comparing                        both schemas
 
 Only rows and large objects need the source's snapshot: everything else is in the archive, which the job keeps. A job
@@ -74,9 +74,9 @@ def move_database(
         options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         meter: Returns the progress display for one phase.
-        hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
+        hold: Seconds for which a separate process keeps the snapshot after a crash; 0 starts no such process.
         level: What to check: `counts`, or `target` to read the target's rows again.
-        masks: Columns whose values are masked on the way.
+        masks: Columns whose values are masked while they are moved.
 
     Raises:
         MoveError: The move was refused or failed.
@@ -124,7 +124,7 @@ def resume_database(
         say: Called with each line for the user.
         meter: Returns the progress display for one phase.
         level: What to check: `counts`, or `target` to read the target's rows again.
-        hold: Seconds for which a separate process keeps a new snapshot after a crash; 0 for not at all.
+        hold: Seconds for which a separate process keeps a new snapshot after a crash; 0 starts no such process.
         restart: Drop what was created and start again, even if the job could be resumed.
 
     Raises:
@@ -178,12 +178,12 @@ def check_move(source: Postgres, target: Postgres, conn: psycopg.Connection[Any]
     """Check that a move can begin, without writing anything, and return the programs to use.
 
     Raises:
-        MoveError: The target is in use, a standby's, not empty, or the source itself; or there is no pg_dump.
+        MoveError: The target is in use, is on a standby, is not empty or is the source itself; or pg_dump is missing.
     """
     if source.pooled:
         raise MoveError(
-            "a pooler is in between: it may give each transaction another server process, and a snapshot is "
-            "valid in only one",
+            "a pooler is in between: it may give each transaction a different server process, but a snapshot is valid "
+            "in only one of them",
             where=source.safe_dsn,
             next_step="connect to the server directly",
         )

@@ -126,7 +126,7 @@ def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, large_object: L
 
 
 def read_pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:
-    """Yield the content of a large object in order."""
+    """Yield the content of a large object piece by piece, in order."""
     place = 0
     while True:
         row = conn.execute("select lo_get(%s, %s, %s)", [oid, place, PIECE_BYTES], binary=True).fetchone()

@@ -32,7 +32,7 @@ def digest_of(mask_key: str) -> str:
 
 
 def key_sql(conn: psycopg.Connection[Any], plan: Plan, mask_key: str) -> list[str]:
-    """Return the statement that gives a session the key of the masks; none if nothing is masked.
+    """Return the statements that set the key of the masks in a session; an empty list if nothing is masked.
 
     Args:
         conn: A session of the target, which stores the key of a resumed job.
@@ -59,7 +59,7 @@ def refuse_other_key(digest: str, mask_key: str) -> None:
     """Raise an error if a key is not the one with which a job began.
 
     Raises:
-        MoveError: It is another one, or missing.
+        MoveError: The key is a different one, or is missing.
     """
     if digest_of(mask_key) != digest:
         raise MoveError(

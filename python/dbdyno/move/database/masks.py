@@ -100,10 +100,10 @@ class _Masked:
 
 
 def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
-    """Return the masks in the user's text.
+    """Return the masks from the user's texts.
 
     Raises:
-        MoveError: One is not a mask, has an unknown method, or names a column a second time.
+        MoveError: A text is not a mask, has an unknown method, or names a column a second time.
     """
     masks: dict[tuple[str, ...], Mask] = {}
     for words in given:
@@ -138,7 +138,7 @@ def apply_masks(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask])
     The snapshot's tables are masked, too.
 
     Raises:
-        MoveError: A mask names nothing that can be masked, or what it makes cannot arrive.
+        MoveError: A mask names no column that can be masked, or the target could not store the masked values.
     """
     conn = snapshot.conn
     if masks and conn.info.server_version < OLDEST:
@@ -250,7 +250,7 @@ def _check(conn: psycopg.Connection[Any], masked_column: _Masked, masked_columns
     """Return the objects that a mask may break, as sentences.
 
     Raises:
-        MoveError: It breaks a key, or the way in which the table is partitioned.
+        MoveError: The mask would break a unique key, a foreign key or the partitioning of the table.
     """
     where, method = f"--mask {masked_column.mask.words}", masked_column.mask.method
     if conn.execute(_PARTITIONED_SQL, [masked_column.oid, masked_column.number]).fetchone():

@@ -90,7 +90,7 @@ def plan_move(
         programs: pg_dump.
         folder: A folder for pg_dump's archive.
         job: An id for the sessions' names.
-        masks: Columns whose values are masked on the way.
+        masks: Columns whose values are masked while they are moved.
 
     Raises:
         MoveError: The source cannot be read, or a column cannot be masked.

@@ -32,7 +32,7 @@ class Programs:
 
     @property
     def major(self) -> int:
-        """Return the major version."""
+        """Return the major version of pg_dump."""
         return int(re.split(r"\D", self.version, maxsplit=1)[0])
 
 
@@ -93,7 +93,7 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
         name: Application name of pg_dump's session.
 
     Raises:
-        MoveError: pg_dump failed; the error has its own words.
+        MoveError: pg_dump failed; the error contains its message.
     """
     command: list[str | Path] = [programs.bindir / "pg_dump", "--format=custom", "--compress=0", "--encoding=UTF8"]
     command += [f"--lock-wait-timeout={LOCK_WAIT_MS}", "--no-password", *arguments, f"--file={file}"]
@@ -117,13 +117,13 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
 
 
 def connection_environment(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables with which libpq of any version connects with these parameters.
+    """Return the environment variables that make libpq of any version use these connection parameters.
 
     An older libpq ignores environment variables that it does not know, but refuses unknown parameters in a connection
     string.
 
     Raises:
-        MoveError: A secret has no variable.
+        MoveError: There is no environment variable for a secret parameter.
     """
     names = {
         one.keyword.decode(): one.envvar.decode()

@@ -54,7 +54,7 @@ class MovedDatabase:
     masks: tuple[str, ...] = ()
     """Masked columns with their method, as the user wrote them."""
     phases: dict[str, float] = field(default_factory=dict)
-    """Seconds by phase, of the attempt that completed the job."""
+    """Duration of each phase in the attempt that completed the job [s]."""
     cost: str | None = None
 
     @property
@@ -111,7 +111,7 @@ def counts_of(entries: Iterable[Entry]) -> dict[str, int]:
 
 
 def numbers_of(objects: Mapping[str, int]) -> str:
-    """Return the numbers of objects as text."""
+    """Return the number of objects of each kind as text, such as `2 tables, 1 view`."""
     return (
         ", ".join(f"{count:,} {_plural_of(kind) if count != 1 else kind}" for kind, count in objects.items())
         or "nothing"

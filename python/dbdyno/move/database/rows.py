@@ -41,13 +41,13 @@ join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' a
 FROZEN_BYTES = 1 << 20
 """Minimum table size for replacing the table's empty file by a new one [bytes]."""
 COUNTED_CHUNKS = 500
-"""Maximum number of chunks for which each session reports its cost, because that scans all locks of the server."""
+"""Maximum number of chunks for which sessions report their cost, because each report scans all locks of the server."""
 NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{hash}}')"
 """Statement that notes a completed chunk; the core fills in the parts in braces."""
 
 
 def piece_bytes(tables: Sequence[int], options: JobOptions) -> int:
-    """Return the size of a chunk; small tables are one chunk each, because only those are emptied and frozen.
+    """Return the size of a chunk; small tables are one chunk each, because only then can rows be loaded frozen.
 
     Args:
         tables: Sizes of the tables [bytes].

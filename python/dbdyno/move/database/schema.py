@@ -35,7 +35,7 @@ STAGES = {
 TABLESPACE_KINDS = ("TABLE", "INDEX", "CONSTRAINT", "MATERIALIZED VIEW")
 _PART = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|;|[^"';]++|["']""")
 ROLE_FILE = "acl.c"
-"""Source file of the server that reports a missing role, whatever the language of its messages."""
+"""Server source file in the error for a missing role; the same whatever the language of the server's messages."""
 
 
 def dump_schema(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
@@ -57,7 +57,7 @@ def dump_schema(source: Postgres, programs: Programs, file: Path, job: str, snap
 
 
 def by_stage(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries by the stage in which they are restored, each stage in the archive's order."""
+    """Return the entries grouped by the stage in which they are restored; each stage has the archive's order."""
     known = {one.id: one for one in entries}
     found: dict[str, list[Entry]] = {stage: [] for stage in (BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT)}
     for one in entries:
@@ -109,7 +109,7 @@ class Restorer:
             raise refusal(entry, error) from None
 
     def create_statements(self, entry: Entry) -> str:
-        """Return the statements that create an object, without its owner."""
+        """Return the statements that create an object but do not set its owner."""
         words = self._settings(entry)
         return words if entry.sql.lstrip().startswith("--") else words + entry.sql
 
@@ -136,7 +136,7 @@ class Restorer:
         )
 
     def _try(self, words: str, entry: Entry) -> bool:
-        """Execute statements; return False and note it if they name a missing role."""
+        """Execute statements; if they name a missing role, record a note and return False."""
         if entry.kind in ("POLICY", "USER MAPPING"):
             try:
                 with self.conn.transaction():
@@ -172,7 +172,7 @@ class Restorer:
         """Restore privileges and note those of missing roles; must be called in a transaction.
 
         Raises:
-            MoveError: The server refuses them for another reason.
+            MoveError: The server refuses a privilege for another reason.
         """
         try:
             with self.conn.transaction():
@@ -208,7 +208,7 @@ class Restorer:
 
 
 def statements_of(text: str) -> list[str]:
-    """Return the statements of an entry with privileges, which holds no code: it is split at unquoted semicolons."""
+    """Return the statements of an entry with privileges, split at unquoted semicolons; such an entry has no code."""
     found, words = [], ""
     for part in _PART.findall(text):
         words += part
@@ -255,7 +255,7 @@ def restore_before(
         entries: The entries.
         job: The job's id.
         folder: The job's folder, which the mark names.
-        drops_public: Drop the schema public, which the source does not have.
+        drops_public: True to drop the schema public, because the source does not have it.
 
     Raises:
         MoveError: The server refuses a statement; nothing has changed.
@@ -294,7 +294,7 @@ def drop_created(
     Args:
         conn: The session at the target.
         entries: The entries of the archive that was restored.
-        kept: Extensions that were there before the job.
+        kept: Extensions that existed before the job.
         had_public: False if the job dropped the schema public.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The receiving database: reasons to refuse it, and what it already has of a job.
+"""The receiving database: reasons to refuse it, and what it already contains of a job.
 
 Nothing is written to a database that is on a standby, that other sessions use, or that is not empty. While a job is
 unfinished, the schema `dbdyno_move` marks the database as the job's target and records which chunks and statements are
@@ -28,7 +28,7 @@ OLDEST = 120000
 SHOWN = 5
 END_S = 30.0
 SCHEMA_DONE, LARGE_OBJECTS_DONE = -1, -2
-"""Numbers of steps in the table of statements; the archive's statements have positive numbers."""
+"""Numbers that record these steps in the table of statements; the archive's statements have positive numbers."""
 MARK_SQL = """
 create schema dbdyno_move;
 create table dbdyno_move.job (id text, folder text);
@@ -37,7 +37,7 @@ create table dbdyno_move.entry (id int primary key);
 create table dbdyno_move.note (kind text, name text, line text);
 alter table dbdyno_move.note replica identity full;
 """
-"""Tables whose rows are deleted have a replica identity, because a publication of all tables may be moved as well."""
+"""Creates a job's mark; a table whose rows are deleted needs a replica identity if a publication has all tables."""
 FOUND_SQL = f"""
 with member as (select classid, objid from pg_catalog.pg_depend where deptype = 'e'),
 found(what, name, class, oid) as (
@@ -95,12 +95,12 @@ class Place:
 
     @property
     def stable_id(self) -> str:
-        """Return the part that is unchanged by a restart of the server."""
+        """Return the part of the identity that a restart of the server does not change."""
         return f"{self.server}/{self.oid}"
 
 
 def place_of(server: Postgres, conn: psycopg.Connection[Any]) -> Place:
-    """Return the session's database; a copy of the server with the same identifier has a different start time."""
+    """Return a session's place; its start time distinguishes a copy of the server that has the same identifier."""
     row = conn.execute(PLACE_SQL).fetchone()
     assert row is not None, "a session is in a database"
     return Place(server.identity(conn), row[0], row[1])
@@ -165,7 +165,7 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
     """Raise an error unless the database can be written and nobody else uses it.
 
     Raises:
-        MoveError: It is a standby's, sessions of others are connected to it, or the role may not write there.
+        MoveError: It is on a standby, other sessions are connected to it, or the role is not allowed to write there.
         TargetError: The user's configuration names the server as live.
     """
     target.refuse_live()
@@ -220,7 +220,7 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
     """Raise an error unless the database is empty.
 
     Raises:
-        MoveError: Something is in it.
+        MoveError: The database contains objects.
     """
     marked = unfinished_job(conn)
     if marked is not None:
@@ -253,7 +253,7 @@ def end_sessions(conn: psycopg.Connection[Any], job: str) -> None:
     """End the sessions that a killed attempt left at the target, and wait until they are gone.
 
     Raises:
-        MoveError: They do not end.
+        MoveError: The sessions do not end in time.
     """
     asked = (
         "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where datname = current_database()"

@@ -49,7 +49,7 @@ class Job:
         """Return the entries of one of the job's archives.
 
         Raises:
-            MoveError: It is not the one that the job wrote.
+            MoveError: The archive is not the one that the job wrote.
         """
         place = self.ledger.folder / INNER / name
         if not place.is_file() or digest(place) != self.database["archives"].get(name):

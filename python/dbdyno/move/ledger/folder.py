@@ -224,7 +224,7 @@ class Ledger:
         return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
-        """Discard finished chunks of one table or of all: first their records, then their files."""
+        """Discard the finished chunks of one table or of all tables: first their records, then their files."""
         chunks = [chunk for chunk in self.plan["chunks"] if table in (None, chunk["table"])]
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
@@ -242,7 +242,7 @@ class Ledger:
                     part.unlink(missing_ok=True)
 
     def forget_chunk(self, number: int) -> None:
-        """Discard the record of one chunk, whose rows the target does not have after all."""
+        """Discard the record of one chunk whose rows turned out to be missing at the target."""
         self._place(number).unlink(missing_ok=True)
 
     def sweep(self) -> None:
@@ -258,7 +258,7 @@ class Ledger:
                     part.unlink(missing_ok=True)
 
     def _parts(self, chunk: Mapping[str, Any], name: str) -> Iterator[Path]:
-        """Yield a chunk's files in folders named by values, if its table is partitioned."""
+        """Yield a chunk's files, which are in folders named by partition values if its table is partitioned."""
         if self.plan["tables"][chunk["table"]].get("partition") is not None:
             yield from (self.folder / chunk["file"]).parent.glob(f"*=*/{name}")
 
@@ -376,7 +376,7 @@ def _fits(value: Any, kinds: Mapping[str, type]) -> bool:
 
 
 def _read(place: Path) -> Any:
-    """Return the JSON of a file that anybody may have written; raise `MoveError` if it cannot be read."""
+    """Return the JSON of a file, which other users may have written; raise `MoveError` if it cannot be read."""
     try:
         return read_json(place)
     except EvidenceError as error:

@@ -24,7 +24,7 @@ def resume_command(ledger: Ledger) -> str:
 
 
 def refusal_step(ledger: Ledger, *, is_lost: bool) -> str:
-    """Return the user's next step after a transaction that did not publish."""
+    """Return the user's next step after the publishing transaction failed."""
     if is_lost:
         return f"check that the server is up; then `{resume_command(ledger)}`, which publishes nothing twice"
     named = (ledger.plan.get("into") or {}).get("rejects")

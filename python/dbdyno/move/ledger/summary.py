@@ -170,7 +170,7 @@ def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[R
 
 
 def _reading_ns(attempt: Mapping[str, Any]) -> int:
-    """Return how long an attempt read, in nanoseconds; 0 if none of its chunks is left."""
+    """Return how long an attempt spent reading, in nanoseconds; 0 if it has no finished chunks."""
     if not attempt["chunks"]:
         return 0
     noted = [one["ended_ns"] - one["began_ns"] for one in attempt["phases"] if one["name"] == "reading"]

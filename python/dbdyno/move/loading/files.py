@@ -21,7 +21,7 @@ from dbdyno.move.loading.request import LoadRequest
 
 
 def files_of(folder: Path) -> tuple[list[Path], dict[str, ChunkFile] | None]:
-    """Return the Parquet files of a folder and what their job recorded of them, or a single file without records.
+    """Return the Parquet files of a folder with their job's records about them, or a single file without records.
 
     Raises:
         MoveError: The folder has no Parquet files, or its job is not complete.
@@ -108,7 +108,7 @@ def _header(path: Path) -> list[FileColumn]:
 
 @contextlib.contextmanager
 def spool(stream: IO[bytes]) -> Iterator[Path]:
-    """Copy Arrow IPC from a pipe to a temporary file: it can be read twice, and a broken pipe shows before the load.
+    """Copy Arrow IPC from a pipe to a temporary file, so that it can be read twice and a broken pipe fails early.
 
     Raises:
         MoveError: An error of the block, with the file's name replaced by "stdin".
@@ -152,7 +152,7 @@ def add_rejects(rejects: Rejects, file: int, rows: Iterable[MoveReject]) -> None
 def check_against_records(
     files: Sequence[Path], counts: Sequence[MoveCount], records: dict[str, ChunkFile] | None
 ) -> None:
-    """Check each file's rows and hash against the records of the job that wrote it, if there are any.
+    """Check each file's rows and hash against the job's records, if there are records.
 
     Raises:
         MoveError: A file contains other rows than recorded.

@@ -33,7 +33,7 @@ from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.reading.run import JobOptions, Say
 
 DUPLICATE_KEY = "23505"
-_UNKNOWN = "the rows were published: all of them are there, or none is"
+_UNKNOWN = "the rows were published: either all of them are in the table, or none"
 _COUNT = "count the rows of the table before you run the load again"
 
 

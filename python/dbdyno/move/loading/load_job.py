@@ -169,7 +169,7 @@ def _look(path: Path) -> JsonObject:
 
 
 def files_in(plan: Plan) -> JsonObject:
-    """Return what the plan says about the files, or an empty dictionary if it loads none."""
+    """Return what the plan says about the files, or an empty dictionary if the job loads no files."""
     return dict(plan.files or {})
 
 
@@ -222,7 +222,7 @@ def _work(
 
 
 def piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
-    """Return the piece of a file that a chunk stands for."""
+    """Return the piece of a file that a chunk represents."""
     path = paths[chunk.relation]
     if chunk.start is None or chunk.before is None:
         return Piece(chunk.relation, path, chunk.bytes)
@@ -240,7 +240,7 @@ def _publish(
     level: str,
     say: Say,
 ) -> LoadResult:
-    """Publish in one transaction, whose id is in the ledger before the commit; raise `MoveError` if a check fails."""
+    """Publish the rows in one transaction (its id goes into the ledger first); raise `MoveError` if a check fails."""
     into, parent = request_of(plan), stage_names(plan, goal)[0]
     files = {chunk.number: chunk.relation for chunk in plan.chunks}
     done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))

@@ -64,7 +64,7 @@ class FileLoad:
     heads: Heads
     say: Say
     publishing: bool = False
-    """True while the outcome is unknown to a client whose connection is lost."""
+    """True while losing the connection would leave the outcome of the load unknown."""
 
     def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> LoadResult:
         """Run the whole load.
@@ -159,7 +159,7 @@ class FileLoad:
     def _by_partitions(
         self, nodes: Sequence[Node], job: str, rejects: Rejects | None, *, read_again: bool, compare: bool
     ) -> LoadResult:
-        """Load rows into a copy of the partition tree, directly or by a staging table, then exchange partitions."""
+        """Load rows into a copy of the partition tree (directly or from a staging table), then exchange partitions."""
         plain = rejects is None and not compare
         plain = plain and direct.accepts_bytes(self.goal.staged_rows(self._table(), 0), self.files, self._came())
         names = [one.name for one in self.goal.columns if not one.generated]
@@ -247,6 +247,6 @@ def refuse_misread(
             found += int(event["done"]["hash"], 16) if "done" in event else 0
     if found % MODULUS != total:
         raise MoveError(
-            "the staged rows are not those of the files; the table was not changed",
+            "the staged rows differ from the rows of the files; the table was not changed",
             next_step="report this error, with the versions of dbdyno and of the server",
         )

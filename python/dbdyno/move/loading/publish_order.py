@@ -19,7 +19,7 @@ from dbdyno.move.engines.postgres.target import TargetTable
 from dbdyno.move.loading.request import PARTITIONS, LoadRequest
 
 EACH = "*"
-"""As a target: each table's original name; `schema.*` means that name in the given schema."""
+"""Target that keeps each table's original name; `schema.*` keeps the name but puts the table into that schema."""
 QuoteName = Callable[..., str]
 REFERS_SQL = """
 select distinct conrelid::bigint, confrelid::bigint from pg_catalog.pg_constraint
@@ -78,7 +78,7 @@ def publish_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -
 
 
 def sort_by_references(refers: Mapping[int, set[int]]) -> list[int]:
-    """Return indexes so that each comes after those that it refers to; cycles are broken in the given order."""
+    """Return the indexes in an order in which each follows those that it refers to; cycles keep the given order."""
     order: list[int] = []
     while len(order) < len(refers):
         left = [place for place in sorted(refers) if place not in order]

@@ -1,7 +1,7 @@
 """Rows that the table refuses, found by bisection, each recorded with its reason and position.
 
 A statement that fails for one of many rows is tried again on each half, in its own savepoint, until a single row is
-left. Of rows with the same key, the first in the file is kept.
+left. If several rows have the same key, the first one in the file is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PIECES = 64
 """Number of ranges tried one by one, so that a bad row costs a retry of one range and not of the whole table."""
 TID_RANGES_SINCE = 140000
 ROW_ERRORS = ("22", "23", "44")
-"""Classes of SQLSTATE that a single row can cause: data, integrity, WITH CHECK OPTION; P0001 of triggers is another."""
+"""Classes of SQLSTATE that a single row can cause: data, integrity, WITH CHECK OPTION; the code P0001 is another."""
 
 StatementBuilder = Callable[[sql.Composable], sql.Composed]
 
@@ -41,7 +41,7 @@ class Rejects:
     places: list[tuple[int, int]] = field(default_factory=list)
     """File number and row number of each rejected row."""
     earlier: Sequence[TableRow] = ()
-    """Rejected rows of other tables published in the same transaction; same file, and counted towards the limit."""
+    """Rejected rows of other tables in the same transaction; they go into the same file and count towards the limit."""
     written: bool = False
 
     def add(self, file: int, row: int, reason: str, code: str | None, values: Any) -> None:
@@ -89,7 +89,7 @@ class Rejects:
 
 @dataclass
 class BisectingRunner:
-    """Runner that executes a statement range by range, bisects ranges that fail, and rejects rows that fail alone."""
+    """Runner that executes a statement range by range, bisects ranges that fail, and rejects single rows that fail."""
 
     conn: psycopg.Connection[Any]
     rejects: Rejects

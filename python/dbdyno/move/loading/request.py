@@ -14,7 +14,7 @@ from dbdyno.move.nouns import with_noun
 TEXTS = ("text", "character varying", "bpchar", "name")
 REJECTS_MOST = 100
 PARTITIONS = "replace-partitions"
-"""Mode that replaces the partitions that have new rows, as a whole."""
+"""Mode that replaces all rows of each partition that has new rows."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def target_description(load_request: LoadRequest, target: str) -> JsonObject:
 
 
 def request_of(plan: Plan) -> LoadRequest:
-    """Return the load that was asked for, from a plan whose seal is valid."""
+    """Return the user's load request from a plan whose seal is valid."""
     given = dict(plan.into or {})
     for name in ("target", "server"):
         given.pop(name)
@@ -137,7 +137,7 @@ class _Arriving:
         return {number: one for number, one in self.ledger.records().items() if number in own}
 
     def look(self, place: int, options: JobOptions) -> None:
-        """Check that a table's staged rows are complete and, if the level asks for it, unchanged.
+        """Check that a table's staged rows are complete and, if the level requires it, unchanged.
 
         Raises:
             MoveError: Rows are missing or differ.
@@ -209,7 +209,7 @@ class _Arriving:
 
 
 def rejects_for(load_request: LoadRequest, plan: Plan, earlier: Sequence[TableRow] = ()) -> Rejects | None:
-    """Return a collector that names rejected rows by their chunk and their position in it, or None."""
+    """Return a collector that names rejected rows by chunk and position; None if rows are not to be rejected."""
     if load_request.rejects is None:
         return None
     chunks = [Path(f"chunk {one.number}") for one in plan.chunks]
@@ -278,7 +278,7 @@ def _read_again(
         found = event.get("done", found)
     if found is None or int(found["hash"], 16) % MODULUS != int(wanted, 16):
         raise MoveError(
-            "the staged rows are not those of the source; the table was not changed",
+            "the staged rows differ from the rows of the source; the table was not changed",
             next_step="report this error, with the versions of dbdyno and of both servers",
         )
 

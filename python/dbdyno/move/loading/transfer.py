@@ -1,7 +1,7 @@
 """Move from server to server without files: the bytes of COPY are forwarded as they arrive.
 
 Each chunk goes into its own staging table beside the target (all inherit from one, so they can be read as one). A chunk
-that was interrupted is emptied and copied again, so no row is doubled. When all chunks are staged, one transaction
+that was interrupted is emptied and copied again, so no row is duplicated. When all chunks are staged, one transaction
 publishes them and drops the staging tables; its id is in the ledger before it commits, so that a resumed job can ask
 the server whether it committed.
 """
@@ -53,7 +53,7 @@ from dbdyno.move.reading.splits import Chunk
 OnRestart = Callable[[Plan], None]
 """Called with the new plan if all chunks are read again."""
 ReadChunks = Callable[[psycopg.Connection[Any], Sequence[TargetTable], OnRestart, bool], None]
-"""Reads the missing chunks into the staging tables of a target, or all of them if the last argument is True."""
+"""Reads the missing chunks into the staging tables of a target; reads all chunks if the last argument is True."""
 
 
 class Target(Protocol):
@@ -64,7 +64,7 @@ class Target(Protocol):
         """Return the address without a password."""
 
     def identity(self, connection: Any, /) -> str:
-        """Return what identifies the server, whatever address reaches it."""
+        """Return an identifier of the server that does not depend on the address used to reach it."""
 
 
 def move(
@@ -89,7 +89,7 @@ def move(
         folder: The job's folder.
         options: Number of workers, memory and other limits.
         say: Called with each line for the user.
-        hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
+        hold: Seconds for which a separate process keeps the snapshot after a crash; 0 starts no such process.
         level: The level of verification.
 
     Raises:
@@ -188,7 +188,7 @@ def resume_into(
 def resumed_session(
     target: Postgres, ledger: Ledger
 ) -> Iterator[tuple[psycopg.Connection[Any] | None, Plan, LoadRequest]]:
-    """Yield a session of a job's target with the job's plan and request; no session if it was published already.
+    """Yield a session of a job's target, the job's plan and its request; None as session if the job was published.
 
     Raises:
         MoveError: The job cannot be resumed, or began with another target.

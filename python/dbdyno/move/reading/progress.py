@@ -1,7 +1,7 @@
 """Progress of a job in bytes, also between its finished chunks.
 
-A chunk's size on disk differs from the size of its rows on the wire; finished chunks show the ratio. Parquet files tell
-their number of rows.
+A chunk's size on disk differs from the size of its rows on the wire; finished chunks show the ratio. Parquet files
+contain their number of rows.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ JobBuilder = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a job, kept in its manifest and sealed."""
+    """Plan of a job, stored with a seal in the job's manifest."""
 
     id: str
     source: str
@@ -305,7 +305,7 @@ def _run(
 
 
 def lost_snapshot() -> MoveError:
-    """Return the error for a snapshot lost with its connection."""
+    """Return the error for a snapshot that was lost together with its connection."""
     return MoveError(
         "the connection that holds the snapshot was lost",
         next_step="check that the server is up and that nothing ends idle sessions, then run `dbdyno move resume`",
@@ -322,7 +322,7 @@ def _end(job: _core.MoveJob, record: Callable[[MoveFinishedChunk], None]) -> Non
 
 
 def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
-    """Yield the events of a job until its end, with empty ones in between while nothing happens.
+    """Yield the events of a job until its end, and empty events while nothing happens.
 
     Raises:
         MoveError: The snapshot was lost.

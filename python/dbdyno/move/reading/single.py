@@ -86,9 +86,9 @@ def write(
         plan = plan_of(target, snapshot, new_id(), options)
         if len(plan.tables) != 1:
             raise MoveError(
-                f"the job has {len(plan.tables)} tables, but the target is one file",
+                f"the job has {len(plan.tables)} tables, but one file can hold only one",
                 where="TARGET",
-                next_step="name one table for each file",
+                next_step="name only one table, or a folder as the target",
             )
         for line in notes_before(plan, snapshot.conn.info.server_version):
             say(line)

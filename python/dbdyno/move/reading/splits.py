@@ -1,7 +1,7 @@
 """Pieces of equal size, more than there are workers: each worker takes the next one when it becomes free.
 
-A table is cut by the blocks of its file: a piece is a range of `ctid`, which PostgreSQL (from version 14 on) reads as
-that part of the file and nothing else; it needs no index or key, and skew or NULLs do not matter. The last piece of a
+A table is cut by the blocks of its file: a piece is a range of `ctid`, for which PostgreSQL 14 or
+newer reads only that part of the file; it needs no index or key, and skew or NULLs do not matter. The last piece of a
 relation has no upper bound. All pieces are read in one snapshot, so a row that moves meanwhile is seen once.
 
 Before version 14 the server would read the whole table for each piece, so each relation is one stream. Relations
@@ -31,7 +31,7 @@ class Relation:
     bytes: int = 0
     stream: bool = False
     key: str = ""
-    """Column by whose ranges the relation is cut, if it has no blocks."""
+    """Column whose ranges divide the relation into pieces if the relation has no blocks."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """A job's files on a Hadoop file system (hdfs://, s3a://, any for which Hadoop has a class).
 
 Each file is written on the machine that reads its rows, then copied to a temporary name and renamed through Hadoop's
-API, in a small JVM of this process with Spark's jars: executors have no other access from Python, and need nothing
-that Spark lacks. A rename replaces an existing file, so a task that runs twice leaves one file. The ledger stays on the
-driver's disk.
+API, in a small JVM of this process with Spark's jars: Python on an executor has no other access, and nothing beyond
+Spark has to be installed. A rename replaces an existing file, so a task that runs twice leaves one file. The ledger
+stays on the driver's disk.
 
 The configuration is that of HADOOP_CONF_DIR, and on Spark its `spark.hadoop.*` settings; a file system whose class is
 not in Spark's jars is found through HADOOP_CLASSPATH.
@@ -31,7 +31,7 @@ class Hadoop:
     """Folder on a Hadoop file system.
 
     Raises:
-        MoveError: It cannot be reached.
+        MoveError: The folder cannot be reached.
     """
 
     def __init__(self, place: str, settings: Mapping[str, str] | None = None) -> None:
@@ -48,7 +48,7 @@ class Hadoop:
             self._context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, conf)
 
     def put(self, local: Path, name: str) -> None:
-        """Copy a local file there under a temporary name and rename it, replacing a file of the same name."""
+        """Copy a local file into the folder under a temporary name and rename it, replacing a file of the same name."""
         folder, _, last = f"{self.place}/{name}".rpartition("/")
         aside, there = self._path(f"{folder}/.{last}.{secrets.token_hex(8)}.tmp"), self._path(f"{folder}/{last}")
         over = self._gateway.new_array(self._options, 1)
@@ -63,13 +63,13 @@ class Hadoop:
                 raise
 
     def get(self, name: str, local: Path) -> None:
-        """Copy a file from there to a local path."""
+        """Copy a file from the folder to a local path."""
         with self._java_errors():
             there = self._path(f"{self.place}/{name}")
             self._files.copyToLocalFile(False, there, _local(self._path, local), True)
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes in bytes of all files there, temporary ones included, by their path in the folder."""
+        """Return the sizes in bytes of all files in the folder, including temporary ones, by their path in it."""
         found: dict[str, int] = {}
         with self._java_errors():
             root = self._path(self.place)
@@ -182,7 +182,7 @@ def verify_files(hadoop: Hadoop, files: Mapping[str, int], chunks: Iterable[str]
         chunks: Names of the files of all chunks.
 
     Raises:
-        MoveError: A file has another size than was written.
+        MoveError: The size of a file differs from the size that was written.
     """
     found = hadoop.sizes()
     left = [name for name in found if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name)]
@@ -192,7 +192,7 @@ def verify_files(hadoop: Hadoop, files: Mapping[str, int], chunks: Iterable[str]
     for name, size in files.items():
         if found.get(name) != size:
             raise MoveError(
-                f"{name} has {found.get(name, 'no')} bytes there and dbdyno wrote {size}",
+                f"{name} has {found.get(name, 'no')} bytes there, but dbdyno wrote {size}",
                 where=hadoop.place,
                 next_step="find out who else writes there, and move the table again into a new folder",
             )

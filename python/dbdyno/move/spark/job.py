@@ -130,7 +130,7 @@ class SparkJob:
 
 
 def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
-    """Read one chunk by the core in the driver's snapshot; runs on an executor."""
+    """Read one chunk with the Rust core in the driver's snapshot; runs on an executor."""
     from dbdyno import _core
 
     place = task.get("hadoop")

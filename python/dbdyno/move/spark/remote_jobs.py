@@ -32,7 +32,7 @@ def check_reachable(place: str) -> None:
     """Check that the folder can be reached, before a job begins.
 
     Raises:
-        MoveError: It cannot be reached.
+        MoveError: The folder cannot be reached.
     """
     Hadoop(place).sizes()
 
@@ -51,7 +51,7 @@ def complete_remote_job(ledger: Ledger, settings: Mapping[str, str] | None = Non
     """Verify the files on the Hadoop file system and mark the job complete.
 
     Raises:
-        MoveError: A file has another size than was written.
+        MoveError: The size of a file differs from the size that was written.
     """
     chunks = [chunk["file"] for chunk in ledger.plan["chunks"]]
     verify_files(Hadoop(ledger.plan["place"], settings), ledger.sizes(), chunks)

@@ -110,7 +110,7 @@ OWN: dict[str, tuple[Figure, ...]] = {
     "move": (move_chunks.FIGURE,),
     "query": (query.FIGURE,),
 }
-"""Figures of the kinds of pages that do not have the figures of a run."""
+"""Figures by kind of page, for pages that do not have the figures of a run."""
 FORMATS = ("png", "svg")
 ELSEWHERE: ContextVar[Callable[[str, Mapping[str, Any]], dict[str, str] | None] | None] = ContextVar(
     "elsewhere", default=None
@@ -176,7 +176,7 @@ def figure_named(kind: str, data: Mapping[str, Any]) -> Figure | None:
 
 
 def draw_figure(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return a figure for a page, or None without data.
+    """Return a figure for a page, or None if there are no data.
 
     The result has name, title, how to read the figure, and SVG for a wide page and for a phone.
     """

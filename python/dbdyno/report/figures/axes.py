@@ -152,7 +152,7 @@ def axis_labels(ticks: Sequence[float], label: Label) -> Axis:
 
 
 def padded_range(values: Iterable[float], fraction: float, *, log: bool) -> tuple[float, float]:
-    """Return the range of the values, extended by a fraction at both ends (`log`: as factors)."""
+    """Return the range of the values, extended at both ends by a fraction of it (with `log`, of its logarithm)."""
     given = [math.log(value) if log else value for value in values]
     low, high = min(given), max(given)
     room = (high - low) * fraction or (0.05 if log else abs(high) * 0.05 or 1.0)

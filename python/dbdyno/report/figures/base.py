@@ -144,7 +144,7 @@ def dots_with_intervals(rows: Any, x: Any, y: Any, ends: tuple[Any, Any], colour
 
 
 def fixed_position(**pixels: int | str) -> JsonObject:
-    """Return encodings `x`, `y` at fixed positions in the frame: in pixels from its corner, or `width`."""
+    """Return encodings of `x` and `y` as fixed positions in the frame: pixels from its corner, or `width`."""
     import altair as alt
 
     channel: JsonObject = {"x": alt.XValue, "y": alt.YValue}

@@ -32,7 +32,7 @@ class _Mean(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.blocks`."""
+    """Return the chart, or None if the analysis has no `figures.blocks`."""
     import altair as alt
 
     points = _points(analysis)

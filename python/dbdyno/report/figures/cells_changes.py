@@ -15,7 +15,7 @@ RATIO_MOST = 20.0
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.cells_changes`."""
+    """Return the chart, or None if the analysis has no `figures.cells_changes`."""
     rows = [_row(row) for row in reading.entries(analysis, "figures", "cells_changes")]
     if not rows:
         return None

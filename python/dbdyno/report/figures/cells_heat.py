@@ -23,7 +23,7 @@ class _Field(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart of the metric under `panel`, or None without a value."""
+    """Return the chart of the metric under `panel`, or None if it has no values."""
     import altair as alt
 
     panel = reading.dig(analysis, "panel") or {}

@@ -34,7 +34,7 @@ def figures(analysis: Analysis) -> Iterator[base.Figure]:
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, kind: str = "") -> Any | None:
-    """Return the chart of one kind of disk, or None without a map of it."""
+    """Return the chart of one kind of disk, or None if the analysis has no map of that kind."""
     maps = [one for one in reading.entries(analysis, "disks") if one.get("kind") == kind]
     charts = [chart for one in maps if (chart := _panel(one, look)) is not None]
     if not charts:

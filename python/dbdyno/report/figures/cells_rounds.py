@@ -71,7 +71,7 @@ _Run = TypedDict("_Run", {"state": str, "from": float, "to": float, "tip": str})
 
 
 def _runs(cell: Mapping[str, Any], names: list[str]) -> list[_Run]:
-    """Return consecutive rounds with the same state as one field."""
+    """Return one field for each series of consecutive rounds with the same state."""
     name = fmt.line(cell.get("name"), 40)
     found: list[_Run] = []
     for at, number in enumerate(cell.get("states") or [], 1):

@@ -1,4 +1,4 @@
-"""Figure of a map of a claim: a quantity over an open parameter, a curve per value of another one."""
+"""Figure of a claim's map: a quantity over an open parameter, with a curve for each value of another parameter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None for a page without a map."""
+    """Return the chart, or None if the page has no map."""
     points = _points(analysis)
     if analysis.get("page") != "claim_map" or not points:
         return None

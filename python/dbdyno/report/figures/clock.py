@@ -25,7 +25,7 @@ def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
 
 
 def most_ticks(*, narrow: bool) -> int:
-    """Return how many ticks have room on an axis."""
+    """Return how many ticks fit on an axis."""
     return 4 if narrow else 9
 
 
@@ -36,7 +36,7 @@ def title(from_us: float, to_us: float) -> str:
 
 
 def ticks(low: float, high: float, limit: int) -> tuple[list[float], int]:
-    """Return at most `limit` times on a whole step within [low, high] (seconds since 1970), and the step."""
+    """Return at most `limit` times on a whole step within [low, high] (seconds since 1970), and the step [s]."""
     span = max(high - low, 1e-6)
     step = next((one for one in STEPS_S if span / one <= limit), STEPS_S[-1])
     while span / step > limit:
@@ -47,7 +47,7 @@ def ticks(low: float, high: float, limit: int) -> tuple[list[float], int]:
 
 
 def label(at: float, step: float) -> str:
-    """Return `10:42`, `10:42:05` for steps below a minute, `11-21` at midnight."""
+    """Return the label of a time: `10:42`; `10:42:05` for steps below a minute; `11-21` at midnight."""
     moment = datetime.fromtimestamp(at, ZONE.get())
     if step >= DAY_S or ((at + _ahead_s(at)) % DAY_S == 0 and step >= 60):
         return moment.strftime("%m-%d")

@@ -25,7 +25,7 @@ class _Row(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `contributions`."""
+    """Return the chart, or None if the analysis has no `contributions`."""
     import altair as alt
 
     rows: list[_Row] = [

@@ -39,7 +39,7 @@ class _Above(_Point):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.curve`."""
+    """Return the chart, or None if the analysis has no `figures.curve`."""
     import altair as alt
 
     curves = [_Curve(given) for given in reading.curves(analysis)]
@@ -175,9 +175,9 @@ def _points(curve: Mapping[str, Any], key: str) -> list[_Point]:
 
 
 def _top(bins: list[_Bin], points: list[_Point], fit: list[_Point]) -> float:
-    """Return the upper end of the axis, from the medians, the fit and nine in ten of the bins' spreads.
+    """Return the upper end of the axis, from the medians, the fit and the lowest nine tenths of the bins' spreads.
 
-    So neither a stall nor a bin of few commits flattens the curve.
+    The highest spreads are ignored so that neither a stall nor a bin of few commits flattens the curve.
     """
     spreads = sorted(row["high"] for row in bins)
     decided = spreads[: -(-len(spreads) * 9 // 10)]
@@ -208,7 +208,7 @@ def _above(above: list[_Above], x: Any, look: theme.Look) -> list[Any]:
 
 
 def _period(curve: Mapping[str, Any], width: float) -> list[Any]:
-    """Return dashed lines at the multiples of the period, if one was found."""
+    """Return dashed lines at the multiples of the period; none if no period was found."""
     import altair as alt
 
     period = fmt.number(curve.get("period_bytes"))

@@ -34,7 +34,7 @@ class _Mark(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.distribution`."""
+    """Return the chart, or None if the analysis has no `figures.distribution`."""
     import altair as alt
 
     names = reading.arm_names(analysis)

@@ -25,7 +25,7 @@ class _Phase(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without a round of overwriting."""
+    """Return the chart, or None if there was no round of overwriting."""
     phases = [one for one in reading.list_of(_Phase, analysis, "phases") if one.get("phase") in PHASES]
     times = [one for one in reading.entries(analysis, "times") if one.get("phase") in PHASES]
     if analysis.get("kind") != "flash" or not times or not any(one.get("phase") == "overwrite" for one in phases):

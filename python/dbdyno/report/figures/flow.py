@@ -47,7 +47,7 @@ class _Box(_Move):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without plans."""
+    """Return the chart, or None if the analysis has no plans."""
     import altair as alt
 
     sides = [reading.list_of(_Node, analysis, side) for side in ("written", "executed")]

@@ -13,7 +13,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, one panel per arm on the same axes, or None without `figures.heatmap`."""
+    """Return the chart, one panel per arm on the same axes, or None if there is no `figures.heatmap`."""
     cells = _cells(analysis)
     if not cells:
         return None

@@ -83,7 +83,7 @@ def _tops(found: dict[str, Node]) -> list[str]:
 
 
 def _part(name: str) -> str:
-    """Return the part that a name refers to: `disk.3` is one of `disk`."""
+    """Return the part that a name refers to: `disk.3` is one unit of `disk`."""
     head, dot, number = name.rpartition(".")
     return fmt.line(head if dot and number.isdigit() else name)
 

@@ -84,7 +84,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _kinds(analysis: Analysis, chunks: Sequence[_Chunk]) -> dict[int, str]:
-    """Return the kind of each chunk, which selects its colour: the instant of its data, its table, or one for all."""
+    """Return the kind of each chunk, which selects its colour: the instant of its data, its table, or a single kind."""
     instants = reading.entries(analysis, "instants")
     if len(instants) > 1:
         names = [f"as of {fmt.line(one.get('at'), 19)}" for one in instants]
@@ -114,7 +114,7 @@ def _phase_bars(attempt: _Attempt) -> list[_Bar]:
 
 
 def _chunk_bars(chunks: Sequence[_Chunk], attempt: _Attempt, kinds: dict[int, str]) -> list[_Bar]:
-    """Return a bar for each chunk; with very many chunks, a bar for several consecutive ones of a worker."""
+    """Return a bar for each chunk; with very many chunks, one bar for several consecutive chunks of a worker."""
     each = -(-len(chunks) // BARS_MOST)
     bars: list[_Bar] = []
     for worker in sorted({one["worker"] for one in chunks if one["worker"] is not None})[:LANES_MOST]:

@@ -11,7 +11,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 _ALL_ARMS = "all arms"
 SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4
-"""The scale of a share reaches at least to the first value, and to 1 if a share exceeds the second."""
+"""The axis of a share reaches at least the first value, and 1 if any share exceeds the second value."""
 
 
 class _Point(TypedDict):
@@ -28,7 +28,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.over_time`."""
+    """Return the chart, or None if the analysis has no `figures.over_time`."""
     import altair as alt
 
     points = _points(analysis)

@@ -29,7 +29,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.quantile_ratio`."""
+    """Return the chart, or None if the analysis has no `figures.quantile_ratio`."""
     import altair as alt
 
     points = _points(analysis)

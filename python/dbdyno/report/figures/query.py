@@ -34,7 +34,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _value_axis(analysis: Analysis, points: list[Point], look: theme.Look) -> tuple[tuple[float, float], axes.Axis]:
-    """Return the range of the vertical axis and its options; it begins at 0 unless values are below that."""
+    """Return the range of the vertical axis and its options; the axis begins at 0 unless there are negative values."""
     values = [one["y"] for one in points]
     low, high = min(0.0, *values), max(0.0, *values) or 1.0
     ticks = axes.axis_labels(axes.linear_ticks(low, high, 4), lambda value: fmt.significant(value, 4))

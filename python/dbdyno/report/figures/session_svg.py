@@ -1,7 +1,7 @@
 """The figure of active sessions as SVG for a page, written without Vega: it is drawn on every zoom in a browser.
 
-The layout is that of the chart in `session_history`, which is what files have; a test compares the rectangles of both.
-Vega would take ten times the processor time, and more than a hundred megabytes of the process.
+The layout is that of the chart in `session_history`, which is used for files; a test compares the rectangles of both.
+Vega would take ten times the processor time, and more than a hundred megabytes of memory.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dbdyno.report.figures import axes, theme
 class Scale:
     """Shades in equal steps from zero to the largest value: twice the value is twice as many steps.
 
-    If all values are alike, their median is in the middle of a middle shade. A share has at most 1.
+    If all values are alike, their median is in the middle of a middle shade. The scale of a share ends at 1 at most.
     """
 
     top: float
@@ -58,7 +58,7 @@ class Scale:
         return alt.Color("level:O", scale=self._shades(), legend=legend)
 
     def stroke(self) -> Any:
-        """Return the same encoding for the outline, so that there is no seam between neighbours."""
+        """Return the encoding of `colour` for the outline as well, so that there is no seam between neighbours."""
         import altair as alt
 
         return alt.Stroke("level:O", scale=self._shades(), legend=None)
@@ -121,5 +121,5 @@ def label(value: float, unit: Any) -> str:
 
 
 def value_text(value: float, unit: Any) -> str:
-    """Return a value for a tip: four digits, with its unit."""
+    """Return a value for a tool tip: four digits, with its unit."""
     return fmt.percent(value, 3) if unit == "ratio" else fmt.quantity(value, unit, 4)

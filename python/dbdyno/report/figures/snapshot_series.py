@@ -13,7 +13,7 @@ from dbdyno.report.figures import axes, base, clock, session_history, theme, vie
 SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
 """Metrics that are drawn, in this order, if the model has them and they are not all zero."""
 GAP_MOST = 0.25
-"""If two periods are further apart than this part of their length, the time between them is cut out."""
+"""If the gap between two periods exceeds this share of their length, the time between them is cut out."""
 _LABELS = {
     "ns": axes.duration_label,
     "bytes_per_s": axes.size_label,

@@ -40,12 +40,12 @@ class _Panel(NamedTuple):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.sweep`."""
+    """Return the chart, or None if the analysis has no `figures.sweep`."""
     return chart_of(analysis, FIGURE, look)
 
 
 def chart_of(analysis: Analysis, figure: base.Figure, look: theme.Look) -> Any | None:
-    """Return the chart of a sweep with `figure`'s title and explanation, or None without `figures.sweep`."""
+    """Return the chart of a sweep with `figure`'s title and explanation, or None if it has no `figures.sweep`."""
     sweep = reading.dig(analysis, "figures", "sweep") or {}
     points = _points(sweep)
     if not points:

@@ -20,7 +20,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.tail`."""
+    """Return the chart, or None if the analysis has no `figures.tail`."""
     import altair as alt
 
     points = _points(analysis)

@@ -51,7 +51,7 @@ class _Cell(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `profile`."""
+    """Return the chart, or None if the analysis has no `profile`."""
     import altair as alt
 
     lines = reading.list_of(_Line, analysis, "profile", "rows")[:MOST]

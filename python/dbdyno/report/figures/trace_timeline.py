@@ -15,7 +15,7 @@ REST, IDLE = "unaccounted", "idle"
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, a panel per session (the first twelve), or None without sessions."""
+    """Return the chart, a panel per session (the first twelve), or None if there are no sessions."""
     import altair as alt
 
     sessions = [s for s in reading.entries(analysis, "sessions") if s.get("bins")][:SESSIONS_MOST]

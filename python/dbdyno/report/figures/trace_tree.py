@@ -15,7 +15,7 @@ SMALLEST = 0.0008
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without at least two nodes."""
+    """Return the chart, or None for fewer than two nodes."""
     import altair as alt
 
     nodes = reading.entries(analysis, "nodes")

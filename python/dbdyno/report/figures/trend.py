@@ -46,7 +46,7 @@ class _Arm(TypedDict, total=False):
 
 
 class _Run(TypedDict, total=False):
-    """A run: by arm the value, both ends of its interval, and the share of failed transactions if that is too large."""
+    """A run: for each arm the value, both ends of its interval, and the share of failed transactions if too large."""
 
     started_at: str | None
     values: dict[str, float | None]
@@ -153,7 +153,7 @@ def _levels(points: list[_Point], changes: list[int], count: int) -> list[_Level
 
 
 def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
-    """Return the axis of runs: some are labelled with their day, or with their time if all are of one day."""
+    """Return the axis of runs: some are labelled with their day, or with their time if all are from one day."""
     most = 4 if look.narrow else 9
     step = max(1, -(-len(runs) // most))
     shown = [float(at) for at in range(0, len(runs), step)]

@@ -1,7 +1,8 @@
 """Composition of charts: layers over each other, panels below or beside each other.
 
-Altair copies the whole tree of charts whenever charts are combined, and again on every level when it serialises them:
-half of the time of a report. Here each chart is serialised once, and the composition is written directly as Vega-Lite.
+Altair copies the whole tree of charts whenever charts are combined, and again on every level when it serialises them;
+this takes half of the time of a report. Here each chart is serialised once, and the composition is written directly
+as Vega-Lite.
 Data are stored once, by name, as Altair does.
 """
 

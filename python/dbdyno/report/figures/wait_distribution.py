@@ -11,7 +11,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `histogram`."""
+    """Return the chart, or None if the analysis has no `histogram`."""
     import altair as alt
 
     given = reading.dig(analysis, "histogram")

@@ -24,7 +24,7 @@ class _Part(_Share):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None without `figures.waits`."""
+    """Return the chart, or None if the analysis has no `figures.waits`."""
     import altair as alt
 
     parts = _parts(analysis)

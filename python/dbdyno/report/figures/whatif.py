@@ -9,7 +9,7 @@ from dbdyno.report.figures import base, sweep, theme
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None for a page that is no what-if."""
+    """Return the chart, or None for a page that is not a what-if."""
     return sweep.chart_of(analysis, FIGURE, look) if analysis.get("page") == "whatif" else None
 
 

@@ -1,4 +1,4 @@
-"""What changed between two periods of one server and why, as small rules over the summed differences.
+"""Small rules that find what changed between two periods of one server, and why, from the summed differences.
 
 Each rule is a function of a `Change` that yields `Cause`s: words, evidence and the statements affected. A cause's share
 of the change in database time is that of its statements; a statement for which no cause was found is listed last. Each

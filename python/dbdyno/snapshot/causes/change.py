@@ -1,4 +1,4 @@
-"""Two periods of one server side by side: the rates of statements and tables in both."""
+"""Comparison of two periods of one server: the rates of statements and tables in both."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Key = int | str
 Rates = dict[str, float]
 
 HEAVIER_FACTOR, LEAST_WORK = 1.25, 10.0
-"""Factor of the work per call, and amount of additional work per call, from which a statement does more work."""
+"""Smallest factor and smallest increase of the work per call for which a statement counts as doing more work."""
 LEAST_MS = 0.2
-"""Smallest change of statement time that is not steady, in ms per second: a 5,000th of one processor."""
+"""Change of statement time, in ms per second, below which it counts as steady: a 5,000th of one processor."""
 LEAST_SHARE = 0.05
-"""Smallest growth of a statement, as a part of all statement time, that counts as a cause."""
+"""Smallest growth of a statement's time, as a share of all statement time, that counts as a cause."""
 LEAST_RATIO = 1.5
-"""Factor of the time per call from which a statement is called slower."""
+"""Smallest growth factor of the time per call for which a statement counts as slower."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Pair:
         return self.after.get(what, 0.0) - self.before.get(what, 0.0)
 
     def per_call(self, what: str) -> tuple[float, float]:
-        """Return how much of `what` one call counts, before and after; 0 if there were no calls."""
+        """Return the amount of `what` per call, before and after; 0 if there were no calls."""
         found = [
             side.get(what, 0.0) / side["calls"] if side.get("calls") else 0.0 for side in (self.before, self.after)
         ]
@@ -105,19 +105,19 @@ class Change(ABC):
     view: str
     """Name of the view of statements."""
     times: tuple[tuple[str, float], ...]
-    """Possible columns of the statement time, which differ by server version, each with its factor to milliseconds."""
+    """Columns that may hold the statement time, depending on the version, each with its factor to milliseconds."""
     calls: str
-    """Column of the number of calls."""
+    """Column with the number of calls."""
     work: str
-    """What the work of a call is counted in, such as blocks."""
+    """Unit of a call's work, such as blocks."""
     work_sql: str
     """SQL expression for the work of one row of the view of statements."""
     sleep: re.Pattern[str]
-    """Pattern of calls that sleep; the time of statements that contain one is not database time."""
+    """Pattern of calls to sleep functions; the time of statements with such a call is not database time."""
     settings_view: tuple[str, str]
-    """The view of settings and its column of values."""
+    """Name of the view of settings, and of its column with the values."""
     jumps: tuple[tuple[str, str, str, str], ...] = ()
-    """Counters outside the statement view that can show when something happened: view, column, SQL condition, words."""
+    """Counters outside the statement view that can show when something happened: view, column, SQL condition, text."""
     jitter_us: int
     """Largest difference in microseconds between reported start times of the same server process."""
 
@@ -176,7 +176,7 @@ class Change(ABC):
 
     @cached_property
     def tables(self) -> dict[Hashable, Pair]:
-        """Return the tables by their engine's key."""
+        """Return the tables by their key, which depends on the engine."""
         names: dict[Hashable, str] = {}
         sides = [self.read_tables(one, names) for one in (self.before, self.after)]
         return {key: Pair(name, "", sides[0].get(key, {}), sides[1].get(key, {})) for key, name in names.items()}
@@ -197,7 +197,7 @@ class Change(ABC):
 
     @cached_property
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
-        """Return the rows of pg_stat_user_tables at three instants, each by (datid, relid).
+        """Return the rows of pg_stat_user_tables at three instants, each as a dict by (datid, relid).
 
         The instants are the beginning of the first period, one sub-interval before its end (because the cut may be one
         sub-interval too late), and the end of the second period.
@@ -223,7 +223,7 @@ class Change(ABC):
 
     @cached_property
     def statements_by_word(self) -> Mapping[str, Collection[Key]]:
-        """Return the statements by the lower-case words of their texts, so that texts are searched only once."""
+        """Return, by lower-case word, the statements whose texts contain it, so that texts are searched only once."""
         found: dict[str, set[Key]] = {}
         for number, one in self.statements.items():
             for word in set(_WORD.findall(one.text.lower())):
@@ -256,7 +256,7 @@ class Change(ABC):
     def disappeared_early(self, part: Row | None) -> bool:
         """Return True if rows that disappeared in the sub-interval `part` were missing for most of the first period.
 
-        In that case it does not explain how the second period differs from the first.
+        In that case the disappearance does not explain how the second period differs from the first.
         """
         first, last = self.before.before, self.before.after
         return part is not None and part["number"] <= last.number and part["at_us"] * 2000 < first.at_ns + last.at_ns
@@ -266,7 +266,7 @@ class Change(ABC):
         return []
 
     def share(self, statements: Iterable[Key]) -> float | None:
-        """Return the part of the added statement time that these statements have; None if it did not grow."""
+        """Return the share of the added statement time that these statements have; None if that time did not grow."""
         every = self.summed_growth_ms
         some = sum(max(self.statements[n].growth("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.growth_ms > 0 else None
@@ -309,7 +309,7 @@ class Change(ABC):
         return found[0], found[1]
 
     def is_in_both(self, view: str) -> bool:
-        """Return True if both periods have a view."""
+        """Return True if a view was read in both periods."""
         return self.before.has(view) and self.after.has(view)
 
     def rows_of_ends(self, view: str, sql: str) -> list[Row]:
@@ -341,7 +341,7 @@ class Change(ABC):
         return found[0], found[1]
 
     def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
-        """Return the settings, except `ignored`, that differ between both ends, as rows of `name`, `old`, `new`."""
+        """Return `name`, `old` and `new` of settings, except `ignored`, that differ between the periods' outer ends."""
         view, column = self.settings_view
         kept = f"and name not in ({', '.join(map(literal, ignored))})" if ignored else ""
         return self.rows_of_ends(

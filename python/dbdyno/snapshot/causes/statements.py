@@ -1,4 +1,4 @@
-"""Rules for causes in the load that all engines show alike: new statements, more calls, slower statements."""
+"""Rules for causes in the load, the same for every engine: new statements, more calls, slower statements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.wording import duration_text, rate_change, three_digits, time_change
 
 LONGER_FACTOR = 1.1
-"""Factor from which a call counts as longer because new sessions begin with cold caches."""
+"""Smallest slowdown of a call that counts as longer because new sessions begin with cold caches."""
 _SHARE = 0.1
-"""Share of the change from which a statement is reported individually."""
+"""Smallest share of the change for which a statement is reported individually."""
 
 
 def statement_label(pair: Pair) -> str:
@@ -27,8 +27,8 @@ def _large(change: Change, number: Key) -> bool:
 def new_statements(change: Change) -> Iterator[Cause]:
     """Yield a cause for each statement that was not called in the first period.
 
-    The words say what makes it expensive if an index is missing. A statement that ran only once is reported as a
-    command outside the load, with less weight.
+    If an index is missing, the words say what makes the statement expensive. A statement that ran only once is reported
+    as a command outside the load, with less weight.
     """
     for number, one in change.statements.items():
         if not one.before.get("calls") and _large(change, number):
@@ -68,22 +68,22 @@ def slower_statements(change: Change) -> Iterator[Cause]:
 def does_no_more_work(pair: Pair) -> bool:
     """Return True if a call does no more work than before (20 % tolerance).
 
-    If its calls are slower, neither the plan nor the amount of data explains it.
+    If its calls are slower, neither the plan nor the amount of data explains the slowdown.
     """
     old, new = pair.per_call("work")
     return new - old <= 0.2 * max(old, 1.0)
 
 
 def slower_at_same_work(change: Change) -> frozenset[Key]:
-    """Return the statements that take longer per call but do no more work than before."""
+    """Return the statements that take longer per call but do no more work per call than before."""
     return frozenset(n for n, one in change.statements.items() if one.is_slower() and does_no_more_work(one))
 
 
 def statements_of_new_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
     """Return the statements whose change is explained by a higher rate of new sessions.
 
-    They are called more often, by at most the same factor as sessions, or are slower at the same work, because caches
-    of a new session are cold.
+    They are called more often, by at most the same factor as sessions, or are slower for the same work, because the
+    caches of a new session are cold.
 
     Args:
         change: The change between the two periods.

@@ -30,7 +30,7 @@ LEAST_UNEXPLAINED = 0.005
 LEAST_PARTS = 6
 """Smallest number of sub-intervals in an interval that is searched for a change inside it."""
 LEAST_CHANGE = 0.2
-"""Relative change of statement time below which it is called steady."""
+"""Relative change of statement time below which it counts as steady."""
 
 JUMP_LEAST = 5
 NO_CHANGE = "no change to explain: where the time went is under Active sessions, Waits and Top SQL"
@@ -76,12 +76,12 @@ CODES = {
     "more_calls": "calls",
     "slower_statements": "slower",
 }
-"""Code of a cause by the name of its rule, the same code as in runs for causes with the same meaning."""
+"""Code of each cause, by the name of its rule; runs use the same code for a cause with the same meaning."""
 _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 
 
 class _Engines(Mapping[str, tuple[type[Change], tuple[ModuleType, ...]]]):
-    """The engines by name; the rules of one are imported when they are asked for."""
+    """The engines by name; the rules of an engine are imported when they are first needed."""
 
     _names: ClassVar = {"postgres": "PostgresChange", "mariadb": "MariadbChange", "oracle": "OracleChange"}
 
@@ -150,8 +150,8 @@ class ReportedCause:
 def reported_causes(change: Change, ranked: Sequence[Cause]) -> list[ReportedCause]:
     """Return the causes with shares that add up to at most 1.
 
-    What two causes explain together counts for the first. A cause that explains nothing more than earlier ones is
-    reported as part of the one with which it shares most statements.
+    If two causes explain the same part of the change, it counts for the first. A cause that explains nothing more than
+    earlier ones is reported as part of the one with which it shares most statements.
     """
     found: list[ReportedCause] = []
     seen: frozenset[Key] = frozenset()
@@ -222,7 +222,7 @@ def explanation_of_change(
 
 
 def describe_time_change(change: Change, ranked: list[Cause]) -> str:
-    """Return the change of statement time in words: how much, the statement with most of it, the first cause."""
+    """Return the change of statement time in words: how much, the statement that changed most, the first cause."""
     if not change.is_in_both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
     old, new = change.spent_ms
@@ -241,7 +241,7 @@ def describe_time_change(change: Change, ranked: list[Cause]) -> str:
 
 
 def _fallen(change: Change) -> str:
-    """Return whose time fell most, and the change in its calls and its time per call, in words."""
+    """Return in words which statement's time fell most, and the change in its calls and its time per call."""
     least = min(change.statements.values(), key=lambda one: one.growth("ms"))
     every = sum(min(one.growth("ms"), 0.0) for one in change.statements.values())
     words = f", of the fall {least.growth('ms') / every:.0%} {statements.statement_label(least)}: "
@@ -263,7 +263,7 @@ def change_at(interval: Interval, at: int) -> Change:
 
 
 def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
-    """Return where an interval is cut, and words about it, as `_where` does; None if the interval is too short."""
+    """Return where an interval is cut, and the reason in words, as `_where` does; None if the interval is too short."""
 
     def searched() -> tuple[int | None, str] | None:
         found = _series(interval)
@@ -350,7 +350,7 @@ def _ratio(old: float, new: float) -> float:
 
 
 def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
-    """Return where the fastest-growing series rose, with words; None if it grew less than 3-fold or 2 * `least`."""
+    """Return where the fastest-growing series rose, and a text; None if it grew less than 3-fold or 2 * `least`."""
     cuts = {what: _cut(values) for what, values in jumps.items()}
     grown = {what: _ratio(old, new) for what, (_, old, new) in cuts.items() if new > old}
     what = max(grown, key=lambda one: grown[one], default="")

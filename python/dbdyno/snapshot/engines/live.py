@@ -22,13 +22,13 @@ from dbdyno.snapshot.engines.registry import MODULES, engine_of
 from dbdyno.snapshot.engines.view import Options, View
 
 EVENTS_MOST = 3
-"""Number of events named for each class."""
+"""Largest number of events shown for each wait class."""
 
 OWN_MARK = "/* dbdyno"
-"""Mark in each of dbdyno's statements, by which they are hidden."""
+"""Mark in each of dbdyno's statements, by which the screen hides them."""
 
 OWN_MOST = 8
-"""Number of dbdyno's own statements that may be among the first."""
+"""Number of additional statements whose texts are read, since dbdyno's own statements may be among the first."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Live(Closeable):
         """
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        """Return the class of a client's wait."""
+        """Return the wait class of an event in which a client waits."""
         return wait_class(self.engine, kind, event)
 
     def close(self) -> None:
@@ -271,7 +271,7 @@ def _classes(
 
 
 def _statements(before: Reading, now: Reading, seconds: float) -> list[StatementTime]:
-    """Return the statements by their time since the previous reading, without those whose counters fell."""
+    """Return the statements sorted by time since the previous reading, without those whose counters fell."""
     old = before.statements or {}
     rows: list[StatementTime] = []
     for name, (calls, time_ns) in (now.statements or {}).items():
@@ -293,7 +293,7 @@ def _statements(before: Reading, now: Reading, seconds: float) -> list[Statement
 
 
 def open_live(dsn: str, options: Options) -> Live:
-    """Return the live side for a connection string's engine.
+    """Connect, and return the live screen's interface to the engine of a connection string.
 
     Raises:
         SnapshotError: The server does not answer.

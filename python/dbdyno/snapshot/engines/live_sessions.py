@@ -12,13 +12,13 @@ from typing import Any
 Session = Mapping[str, Any]
 
 SORTS = ("time", "transaction", "user", "wait")
-"""Orders of the list: the running statement's time, the transaction's time, a name."""
+"""Sort orders of the list of sessions: the running statement's time, the transaction's time, a name."""
 _SEARCHED = ("pid", "user", "database", "application", "client", "state", "wait", "query")
 DEEPEST = 20
 
 
 def select_sessions(rows: Sequence[Session], sort: str, words: str = "") -> list[Session]:
-    """Return the sessions that contain `words` in any field, ignoring case, in an order of `SORTS`."""
+    """Return the sessions that contain `words` in any field, ignoring case, sorted by an order in `SORTS`."""
     kept = [row for row in rows if not words or _holds(row, words.casefold())]
     if sort in ("user", "wait"):
         return sorted(kept, key=lambda row: (row[sort] is None, str(row[sort] or ""), row["pid"]))

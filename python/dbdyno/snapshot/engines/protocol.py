@@ -64,7 +64,7 @@ class Collector(Closeable):
 
     @abstractmethod
     def facts(self) -> JsonObject:
-        """Return what the last snapshot knows of the server, as plain JSON values."""
+        """Return what the last snapshot recorded about the server, as plain JSON values."""
 
     @abstractmethod
     def collect(self, before: Snapshot | None) -> list[View]:

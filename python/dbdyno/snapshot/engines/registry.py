@@ -25,7 +25,7 @@ def engine_of(dsn: str) -> str:
 
 
 def engine(name: str) -> Any:
-    """Return an engine's module, which offers what `protocol.Engine` says.
+    """Return an engine's module, which implements `protocol.Engine`.
 
     Raises:
         SnapshotError: The engine is not known.

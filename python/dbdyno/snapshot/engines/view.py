@@ -26,7 +26,7 @@ KINDS = ("key", "counter", "sum", "gauge", "text", "time", "since", "low", "high
 WORDS = ("ok", "partial", "clock stepped", "evicted", "reset", "restart", "crash", "failover")
 """The words of a verdict, from the mildest to the gravest."""
 LOSSES = ("reset", "crash", "failover", "restart", "partial")
-"""Words of verdicts with which the counts in between are not known."""
+"""Words of the verdicts that mean that the counts between the two snapshots are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What was read of one view.
+    """The content that was read from one view.
 
     Attributes:
         name: Name of the view.
@@ -100,7 +100,7 @@ OK = Verdict()
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of collecting; the timeouts are short, so that collecting never blocks others for long.
+    """Options for collecting; the timeouts are short, so that collecting never blocks others for long.
 
     Attributes:
         databases: None for the connection string's database, `("*",)` for all that allow connections.

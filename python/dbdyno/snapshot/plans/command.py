@@ -1,4 +1,4 @@
-"""Work of `dbdyno snap plans`: read logs or stored plans, store what was read, build the page."""
+"""Implementation of `dbdyno snap plans`: read logs or stored plans, store what was read, build the page."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def page_of_logs(
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
 ) -> dict[str, object]:
-    """Return the page of log files; for a folder, of the files in it.
+    """Return the page for log files; for a folder, it covers the files in it.
 
     Raises:
-        SnapshotError: A log that is named itself cannot be read.
+        SnapshotError: A log file that `paths` names cannot be read.
     """
     said: list[str] = []
     return page_of_sources(store, logs(paths, said), options, prefix=prefix, zone=zone, said=said)
 
 
 def page_of_recordings(store: Store, runs: Sequence[Path], options: PlanOptions) -> dict[str, object]:
-    """Return the page of runs of `dbdyno trace record`.
+    """Return the page for runs of `dbdyno trace record`.
 
     Raises:
         SnapshotError: A path is not a recorded run.
@@ -83,7 +83,7 @@ def page_of_sources(
     zone: ZoneInfo | None = None,
     said: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the page of open logs, and store what was read if the store has snapshots of the target."""
+    """Return the page for open logs, and store what was read if the store has snapshots of the target."""
     with GatheredExecutions() as gathered:
         found = read(
             sources, gathered, Clock(zone), prefix=prefix, since_us=options.since_us, until_us=options.until_us
@@ -98,7 +98,7 @@ def _page(
     options: PlanOptions,
     said: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the page of the executions read, and store them if the store has snapshots of the target."""
+    """Return the page for the executions read, and store them if the store has snapshots of the target."""
     last = _last(store, options.target)
     named = options.target or (last.target if last else NO_TARGET)
     notes = [*said, *(words for one in log_files for words in (*one.lost, *one.unread.sentences()))]
@@ -124,7 +124,7 @@ def page_of_server(
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
 ) -> dict[str, object]:
-    """Return the page of a server's current log, of which at most the last `limit` bytes are read.
+    """Return the page for a server's current log, of which at most the last `limit` bytes are read.
 
     Raises:
         SnapshotError: The log cannot be read.
@@ -141,7 +141,7 @@ def page_of_server(
 
 
 def page_of_stored_plans(store: Store, options: PlanOptions) -> dict[str, object]:
-    """Return the page of stored plans.
+    """Return the page for stored plans.
 
     Raises:
         SnapshotError: Nothing is stored for this target and time.
@@ -163,7 +163,7 @@ def page_of_stored_plans(store: Store, options: PlanOptions) -> dict[str, object
 
 
 def _last(store: Store, target: str | None) -> Snapshot | None:
-    """Return the target's last snapshot, or that of the store's only target; None if the store is empty.
+    """Return the last snapshot of the target, or of the store's only target; None if the store is empty.
 
     Raises:
         SnapshotError: No target is named and the store has several.

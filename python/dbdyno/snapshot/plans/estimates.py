@@ -66,7 +66,7 @@ class PlanEstimates:
 
 
 def estimates(connection: duckdb.DuckDBPyConnection) -> list[PlanEstimates]:
-    """Return the estimates in `log_seen`, by decreasing total time of statement and plan.
+    """Return the estimates in `log_seen`, sorted by decreasing total time of statement and plan.
 
     Raises:
         EvidenceError: A stored plan is damaged.

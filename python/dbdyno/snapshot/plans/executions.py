@@ -155,7 +155,7 @@ def tree_as_values(node: Node) -> list[Any]:
 
 
 def tree_from_values(given: Any) -> Node:
-    """Return the tree of the values that `tree_as_values` made.
+    """Return the tree for the values that `tree_as_values` made.
 
     Raises:
         TypeError: The values are not a tree.

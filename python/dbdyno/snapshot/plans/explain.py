@@ -35,7 +35,7 @@ class UnreadPlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPlan:
-    """A plan with its measurements, which are None if auto_explain did not take them (log_analyze, log_buffers).
+    """A plan with its measurements, which are None if auto_explain did not record them (log_analyze, log_buffers).
 
     Attributes:
         plan: The tree.
@@ -68,7 +68,7 @@ _KEPT = re.compile(
     + r"|[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+)",
     re.M,
 )
-"""Pattern of the lines that make the shape; conditions first, for a literal in one may look like a node."""
+"""Pattern of the lines that make the shape; conditions come first, since a literal in them may look like a node."""
 _ROWS = re.compile(
     r"\(cost=[\d.]++ rows=(\d++) width=\d++\)"
     r"(?: \(actual (?:time=\d++(?:\.\d++)?\.\.(\d++(?:\.\d++)?) )?rows=([\d.]++) loops=(\d++)\))?"
@@ -225,7 +225,7 @@ def read_json(text: str) -> tuple[str, ExplainedPlan]:
 
 
 def plan_from_values(whole: Any) -> tuple[str, ExplainedPlan]:
-    """Return the statement's text and the plan from the values parsed of JSON, XML or YAML.
+    """Return the statement's text and the plan from the values parsed from JSON, XML or YAML.
 
     Raises:
         UnreadPlanError: The values are not a plan, or the plan is too large.

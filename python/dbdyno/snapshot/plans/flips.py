@@ -1,12 +1,12 @@
 """Statements and their plans over time, and the instants at which a statement's plan changed.
 
-    seen(connection)                # the table `log_seen`: executions, each with its statement's name
+    create_log_seen(connection)     # the table `log_seen`: executions, each with its statement's name
     for flip in flips(connection): ...
 
-A flip: of the `WINDOW` executions from the first with the new plan on, at least the part `SHARE` have that plan, and of
-as many executions just before, at least that part had the old plan. If the log ends before `WINDOW` executions, all of
-them must have the new plan, and it must not have been seen before. A statement that alternates between plans, for
-different values, has no flip.
+A statement's plan flips at an execution if, of the `WINDOW` executions from this one on, at least the share `SHARE`
+have the new plan, and of as many executions just before it, at least that share had the old plan. If the log ends
+before `WINDOW` executions, all of them must have the new plan, and it must not have been seen before. A statement that
+alternates between plans, for different values, has no flip.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Flip:
 def create_log_seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]] = ()) -> None:
     """Create the table `log_seen`: every execution once, with the name of its statement.
 
-    An execution in two logs of one server, such as a text log and a csvlog, counts once. `statement_names` are
+    An execution in two logs of one server, such as a text log and a csvlog, counts once. `names` are
     fingerprints with identifiers known from elsewhere (a snapshot's texts); a fingerprint with several identifiers is
     not used.
     """
@@ -136,7 +136,7 @@ def statement_names(last: Snapshot | None) -> list[tuple[str, int]]:
 
 
 def flips(connection: duckdb.DuckDBPyConnection) -> list[Flip]:
-    """Return all flips in `log_seen`, first those that cost most: executions since, times the growth of the median."""
+    """Return all flips in `log_seen`, costliest first (executions since the flip, times the growth of the median)."""
     found = [one for statement, runs in _runs(connection) for one in _of(connection, statement, list(runs))]
     return sorted(found, key=lambda one: (-(one.new_ns - one.old_ns) * one.after, one.at_us))
 

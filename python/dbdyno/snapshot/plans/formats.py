@@ -64,7 +64,7 @@ class Lines:
 
 
 def text_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
-    """Yield the entries of a text log, searching blocks and not lines, because most of a log is not a duration."""
+    """Yield the entries of a text log, searching blocks and not lines, because most lines have no duration."""
     buffer, number, skipping = b"", 1, False
     for block in lines.blocks():
         whole = not block
@@ -103,8 +103,8 @@ _END = re.compile(rb"\n(?!\t)")
 def _next(buffer: bytes, at: int, *, whole: bool) -> tuple[int, int, bool, bool] | None:
     """Return the next entry with a duration: start, end, whether it has a context, whether all of it is in the buffer.
 
-    What belongs to the entry is taken into account. `whole` says that nothing follows the buffer. Returns None without
-    an entry.
+    The lines that belong to the entry, such as its context, are included. `whole` says that nothing follows the buffer.
+    Returns None if there is no entry.
     """
     while True:
         mark = buffer.find(MARK, at)

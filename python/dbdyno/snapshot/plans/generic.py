@@ -1,6 +1,6 @@
 """Generic plans of the statements with the most time, stored with a snapshot on request; no statement is executed.
 
-    snap take --plans 20 ─ candidates ─ explained ─ the view `statement_plans` ─ flipped (causes), the report's section
+    snap take --plans 20 ─ candidates ─ generic_plan_rows ─ view `statement_plans` ─ generic_flips (causes), report
 
 A generic plan is what `EXPLAIN (GENERIC_PLAN)` shows on PostgreSQL 16 and later. Here it is requested by PREPARE and
 EXPLAIN EXECUTE under `plan_cache_mode = force_generic_plan`. That gives the same plan on every version, and it is
@@ -177,7 +177,7 @@ class GenericFlip:
 def generic_flips(first: Interval, last: Interval) -> dict[int | str, GenericFlip]:
     """Return the statements by queryid with another generic plan at the end of `last` than at the start of `first`.
 
-    Only statements planned in both snapshots are compared. Empty if one of the snapshots has no plans.
+    Only statements planned in both snapshots are compared. The result is empty if one of the snapshots has no plans.
     """
     if VIEW not in first.before.views or VIEW not in last.after.views:
         return {}

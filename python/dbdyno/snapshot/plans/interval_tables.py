@@ -1,4 +1,4 @@
-"""Tables of the stored plans of a target's logs, in the connection of an interval of snapshots."""
+"""Tables with the stored plans from a target's logs, in the database connection of an interval of snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def attach_log_seen(first: Interval, last: Interval) -> list[plan_store.StoredLog]:
     """Create `log_seen` in the first interval's connection, from logs between the outer ends of both intervals.
 
-    Returns the logs in the order of their `file` numbers; without any, no table is created.
+    Returns the logs in the order of their `file` numbers; if there are none, no table is created.
     """
     ends = (first.before.at_ns // 1000, last.after.at_ns // 1000)
     found = plan_store.attach_logs(first.connection, first.store.folder, last.after.target, *ends)

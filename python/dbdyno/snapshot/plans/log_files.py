@@ -3,7 +3,7 @@
     sources = recognize_logs([Path("log/")], prefix=None, zone=None)
     [file.form for file in sources.files]           # csvlog, jsonlog, json, syslog, text; slow, general of MariaDB
 
-Files are in the order of their first times. A file that is there twice (plain and compressed) is read once, and a note
+Files are in the order of their first times. A file that occurs twice (plain and compressed) is read once, and a note
 says so.
 """
 
@@ -49,7 +49,7 @@ class _Start:
     lines: Sequence[str]
     """The first lines as the server wrote them, without syslog's prefix or the JSON of a log service."""
     first: str
-    """Text of the first time; the file's modification time if it has none."""
+    """Text of the first time in the log; if there is none, the file's modification time."""
 
 
 def recognize_logs(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | None) -> LogSources:

@@ -17,7 +17,7 @@ from dbdyno.snapshot.plans.tree import DEEPEST
 _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
 _KEY = re.compile(r"([A-Za-z][^:\n\"]{0,60}): ?(.*)")
 _TAGS = {name.replace(" ", "-"): name for name in CONDITIONS}
-"""Names of conditions by XML tag; a tag has hyphens for blanks, and also for the hyphen in One-Time Filter."""
+"""Names of conditions by XML tag; a tag has hyphens for spaces, and also for the hyphen in One-Time Filter."""
 _TEXTS = frozenset({"Query-Text", "Query-Identifier"})
 _LISTS = frozenset({"Plans", "Output"})
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dbdyno.snapshot.plans.tree import Node
 
 FACTOR, LEAST_ROWS = 10.0, 100.0
-"""Smallest factor of a wrong estimate, and smallest number of rows on the larger side, summed over all loops."""
+"""Smallest factor of a wrong estimate, and smallest value of the larger row count, summed over all loops."""
 _COUNTLESS = frozenset(("Bitmap Index Scan", "BitmapAnd", "BitmapOr", "Insert", "Update", "Delete", "Merge"))
 _STOPS = ("Limit", "WindowAgg")
 
@@ -26,7 +26,7 @@ _STOPS = ("Limit", "WindowAgg")
 class NodeNumbers:
     """Rows of a node per loop, estimated and actual (None if not counted), and its time.
 
-    `ms` is the time of a loop with all nodes below it in milliseconds, None if it was not taken.
+    `ms` is the time of a loop with all nodes below it in milliseconds, None if it was not measured.
     """
 
     planned: int

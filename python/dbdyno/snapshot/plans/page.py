@@ -56,7 +56,7 @@ def page(
 
     Args:
         connection: A connection with the tables of `GatheredExecutions`.
-        logs: Of each log its name, form, executions, plans, from, to and bytes.
+        logs: For each log its name, form, executions, plans, from, to and bytes.
         target: Title of the page.
         notes: Sentences on what was not read and what was stored.
         names: Fingerprints with known identifiers.

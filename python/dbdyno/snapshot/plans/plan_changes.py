@@ -53,8 +53,8 @@ class Proof:
 def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
     """Return the statements whose main plan in the second period differs from that in the first.
 
-    The point between the periods is where time changed, which need not be where the plan changed. If most but not
-    nearly all executions of a period have its main plan, the log must have a flip from the one plan to the other.
+    The point between the periods is where statement time changed, which need not be where the plan changed. If most but
+    not nearly all executions of a period have its main plan, the log must have a flip from the one plan to the other.
     """
     if before.before.engine != "postgres" or not attach_log_seen(before, after):
         return {}

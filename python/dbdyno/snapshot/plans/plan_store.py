@@ -4,7 +4,7 @@
       manifest.json         target, log, times, counts, what was not read; written before the folder is renamed
       log_executions.parquet  log_statements.parquet  log_plans.parquet
 
-A log that is read again replaces what was stored of it, unless fewer executions were read this time. Pruning deletes
+A log that is read again replaces what was stored from it, unless fewer executions were read this time. Pruning deletes
 the folders whose last execution is before all remaining snapshots, because no report can use them. A folder may be
 deleted at any time. A damaged folder is ignored and reported.
 """
@@ -173,7 +173,7 @@ def attach_logs(
 ) -> list[StoredLog]:
     """Create the tables of `GatheredExecutions` from a target's stored logs for a time range, and return those logs.
 
-    The logs are in the order of the column `file`. Without any, no table is created.
+    The logs are in the order of the column `file`. If there are none, no table is created.
 
     Raises:
         EvidenceError: A stored log cannot be read.
@@ -206,7 +206,7 @@ def attach_logs(
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, table: str, path: Path) -> str:
-    """Return the select list for today's columns of a table; those missing in files of earlier versions are null."""
+    """Return the select list for a table's current columns; those missing in files of earlier versions are null."""
     has = {row[0] for row in connection.execute(f"describe from read_parquet({literal(str(path))})").fetchall()}
     return ", ".join(
         f"{name if name in has or name not in LATER_COLUMNS else 'null'}::{kind} as {name}"

@@ -1,8 +1,8 @@
-"""The log_line_prefix of a log, found from its lines: one of those that are common, or any with a process and a time.
+"""The log_line_prefix of a log, found from its lines: a common one, or any that has a process and a time.
 
-    found_pattern(["2026-11-21 00:59:57.437 UTC [28] LOG:  duration: 1.5 ms"])     # that of '%m [%p] '
+    guess_pattern(["2026-11-21 00:59:57.437 UTC [28] LOG:  duration: 1.5 ms"])     # that of '%m [%p] '
 
-What it returns is a pattern in the form of `prefix.pattern_of`, for readers that are not in Python.
+The result is a pattern in the form of `prefix.pattern_of`, for readers that are not in Python.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMMON_PREFIXES = (
     "%t %p ",
     "%n [%p] ",
 )
-"""Prefixes that are tried in this order; each is `log_line_prefix` as somebody sets it."""
+"""Prefixes that are tried in this order; each is a common value of `log_line_prefix`."""
 PREFIXES_WITHOUT_TIME = (
     "",
     "%q%u@%d ",
@@ -57,7 +57,7 @@ _ANY = (
     *(rf".*?{process}.*?{_TIME}{_DATABASE}" for process in _PROCESSES),
 )
 _ENOUGH = 0.9
-"""Share of the lines that a pattern must match."""
+"""Smallest share of the lines that a pattern must match."""
 _WORD = re.compile(r"(?:LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|STATEMENT|HINT|CONTEXT|NOTICE) ?:  ")
 
 

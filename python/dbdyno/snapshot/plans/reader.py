@@ -1,7 +1,7 @@
 """Reader of logs, which makes a row for each statement with a logged duration, with its plan if it has one.
 
-    with Gathered() as gathered:
-        read([opened(Path("postgresql.log"))], gathered, Clock())
+    with GatheredExecutions() as gathered:
+        read([open_log(Path("postgresql.log"))], gathered, Clock())
         gathered.connection.sql("select plan, count(*) from log_executions group by all")
 
 auto_explain and log_min_duration_statement may both log the same execution: the column `source` distinguishes them.
@@ -69,7 +69,7 @@ class LogFile:
     to_us: int | None = None
     unread: UnreadEntries = field(default_factory=UnreadEntries)
     lost: list[str] = field(default_factory=list)
-    """What a recording says it has missed."""
+    """What the recording reports as missed."""
 
     def count_execution(self, at_us: int) -> None:
         """Count an execution that ended at `at_us`."""
@@ -120,7 +120,7 @@ def read(
 
 
 def entries(source: Source, clock: Clock, prefix: str | None = None) -> Iterator[Entry]:
-    """Yield the entries with a duration of one log, up to where it is cut off; the source is closed at the end."""
+    """Yield a log's entries with a duration, up to where the log is cut off; the source is closed at the end."""
     file = LogFile(source.name, formats.form_of(source.start), source.head)
     with contextlib.suppress(*TORN_ERRORS), contextlib.closing(source.stream):
         yield from _entries(file, formats.Lines(source.stream), Prefix(prefix), clock)

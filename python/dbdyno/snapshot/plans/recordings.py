@@ -1,6 +1,6 @@
 """Executions in a run of `dbdyno trace record`, stored in the same tables as logged ones: complete, but without plans.
 
-    with Gathered() as gathered:
+    with GatheredExecutions() as gathered:
         file = read_run(Path("runs/now"), gathered, 0)
 
 A duration is that of the call: from the client's message to the next, including the commit if the call made one. A
@@ -38,7 +38,7 @@ def read_run(
     """Read a recording into rows, with `number` as its number among the sources gathered.
 
     Raises:
-        SnapshotError: The path is not a recording of a PostgreSQL server server, or is damaged.
+        SnapshotError: The path is not a recording of a PostgreSQL server, or is damaged.
     """
     try:
         run = Run.open(path)
@@ -54,7 +54,7 @@ def read_run(
         )
     if run.manifest.to_json().get("options", {}).get("mode") == "read":
         raise SnapshotError(
-            "was recorded by reading the server's memory, which does not tell short executions apart",
+            "was recorded by reading the server's memory, which cannot distinguish short executions",
             where=str(path),
             next_step="make one with `dbdyno trace record --target DSN --exact --out RUN`",
         )

@@ -104,7 +104,7 @@ def server_log(dsn: str, limit: int = MOST) -> Any:
     """Yield the server's current log as a `ServerLog`, of which at most the last `limit` bytes are read.
 
     Raises:
-        SnapshotError: The server has no log to hand out, or this role may not read it.
+        SnapshotError: The server has no log that can be read, or this role may not read it.
     """
     from dbdyno.snapshot.engines.postgres.facts import name_of
 

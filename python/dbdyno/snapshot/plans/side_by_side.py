@@ -39,7 +39,7 @@ _BARE = columns("tree:text:node conditions:text")
 
 @dataclass(frozen=True, slots=True)
 class ShownPlan:
-    """A plan with its title, and the measurements of its nodes in walking order; empty if there are none."""
+    """A plan with its title, and the measurements of its nodes in the order of `walk`; empty if there are none."""
 
     title: str
     plan: Node
@@ -47,7 +47,7 @@ class ShownPlan:
 
 
 def side_by_side(interval: Interval, statement: str) -> Part | None:
-    """Return the section with the plans of a statement, or None if none is kept.
+    """Return the section with the plans of a statement, or None if no plan of it is stored.
 
     Raises:
         EvidenceError: A stored plan is damaged.

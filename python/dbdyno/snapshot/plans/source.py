@@ -82,7 +82,7 @@ def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], warnings: list[str]) 
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return the logs in a folder or of a pattern, oldest first; an empty list for a file."""
+    """Return the logs in a folder or those that match a pattern, oldest first; an empty list for a file."""
     if path.is_dir():
         found = [one for one in path.iterdir() if not one.name.startswith(".") and one.name not in _NOT_LOGS]
     elif not path.exists() and glob.has_magic(str(path)):
@@ -96,7 +96,7 @@ def _inside(path: Path) -> list[Path]:
 
 
 def open_log(path: Path) -> Source:
-    """Return a log file, opened.
+    """Open a log file, and return it as a source.
 
     Raises:
         SnapshotError: The file cannot be read.
@@ -125,7 +125,7 @@ class _Unpacked(io.RawIOBase):
         self._torn: Exception | None = None
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as `io.BufferedReader` requires of a stream that can be read."""
         return True
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def log_of_stream(name: str, raw: io.RawIOBase | BinaryIO) -> Source:
-    """Return the log of any stream."""
+    """Return the source for any stream of bytes."""
     stream = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20)
     start = stream.peek(_SNIFFED)[:_SNIFFED]
     first = start.partition(b"\n")[0][:HEAD_BYTES].rstrip()

@@ -96,7 +96,7 @@ def _seen(interval: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, .
 
 
 def _seen_in_samples(interval: Interval, slots: Mapping[int, int], hours: list[Chunk] | None) -> list[tuple[Any, ...]]:
-    """Return the rows of `_seen`, from the samples of these hours; None stands for all hours."""
+    """Return the rows of `_seen`, from the samples of these hours; None means all hours."""
     source, _ = interval.samples("activity", activity_columns(STATEMENT_TYPES[interval.before.engine]), hours)
     parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in interval.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]
@@ -120,7 +120,7 @@ def _seen_in_samples(interval: Interval, slots: Mapping[int, int], hours: list[C
 
 
 def _slots(interval: Interval, *, hourly: bool) -> tuple[dict[int, int], list[int]]:
-    """Return the time slot of each sub-interval by its number, and the number of looks in each slot with any."""
+    """Return the slot of each sub-interval by its number, and the looks per slot, for sub-intervals with looks."""
     counts = {end.number: end.looks for end in interval.chain[1:]}
     looked = [part for part in interval.sums.parts() if counts.get(part["number"])]
     slots: dict[int, int] = {}

@@ -9,7 +9,7 @@ from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.store.folder import Snapshot
 
 SETTINGS = {"pg_settings": "setting", "global_variables": "value"}
-"""The view that has an engine's settings, and the column of their values."""
+"""The view that has an engine's settings, and the column with their values."""
 OWN_SETTINGS = (
     "transaction_isolation",
     "transaction_read_only",
@@ -23,7 +23,7 @@ OWN_SETTINGS = (
 def changed_settings(
     before: Snapshot, after: Snapshot, query: Callable[[str], list[TableRow]]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Return the name, old value and new value of changed settings, by name; empty if a snapshot cannot be read.
+    """Return name, old value and new value of changed settings, sorted by name; empty if a snapshot cannot be read.
 
     `query` runs SQL and returns rows.
     """

@@ -19,9 +19,9 @@ from dbdyno.snapshot.reading.periods import Period
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 MOST = 40
-"""Largest number of rows shown for a kind."""
+"""Largest number of rows shown for each kind of object."""
 Known = Mapping[Any, tuple[str, str]]
-"""What a snapshot has of a kind: name and value by key."""
+"""The objects of one kind in a snapshot: name and value by key."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ counts from the machine's start, including sleep). Between snapshots that one ma
 come from the second; the first only says when. If the two disagree, the server's clock was set: that is a finding, and
 no reason to doubt the rates.
 
-Limits: across machines, or across a restart of the machine, only the server's clock is left.
+Limits: across machines, or across a restart of the machine, only the server's clock is available.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def clock_stamp() -> dict[str, object]:
 
 
 def elapsed_ns(first: Snapshot, last: Snapshot) -> int:
-    """Return the time between two snapshots, by the server's clock if no better one is known."""
+    """Return the time between two snapshots in ns, by the server's clock if no better clock is known."""
     steady = _steady_ns(first, last)
     return last.at_ns - first.at_ns if steady is None else steady
 

@@ -1,6 +1,6 @@
 """Cached days of a store: sums over complete days, which intervals of more than a day read instead of the samples.
 
-keep_days(interval.sums)       # those that are not cached yet
+for day in cache_days(interval.sums): ...       # those that are not cached yet
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RARE_VIEWS = ("blocked",)
 FEW_ROWS = 4
 """Largest number of rows per sub-interval with which the rows of a view are copied into the day as well."""
 KEYS = "session, datname, usename, application, client, statement, event_type, event"
-"""What distinguishes rows of active sessions, besides their time."""
+"""Columns that distinguish rows of active sessions, besides their time."""
 
 
 def cache_days(sums: Chain, limit: int | None = None) -> Iterator[Day]:
@@ -87,7 +87,7 @@ def _model(interval: Interval) -> JsonObject:
 
 
 def _rows(interval: Interval, chunk: Chunk, view: str) -> int:
-    """Return the number of rows sampled of a view in an hour."""
+    """Return the number of rows that were sampled for a view in an hour."""
     if view not in chunk.model["samples"]:
         return 0
     return int(interval.query(f"select count(*) as n from read_parquet({literal(str(chunk.file(view)))})")[0]["n"])
@@ -96,7 +96,8 @@ def _rows(interval: Interval, chunk: Chunk, view: str) -> int:
 def _sampled(interval: Interval, temp_path: Path) -> JsonObject:
     """Write the sums of sampled sessions and return what `day.json` says of them.
 
-    `sampled` is False if rows have times outside of the day, or the clock was set: then only the samples can tell.
+    `sampled` is False if rows have times outside of the day, or the clock was set: then the samples themselves have to
+    be read.
     """
     nothing: JsonObject = {"sampled": False, "idle": 0}
     if interval.before.engine not in STATEMENT_TYPES or interval.inside == "true":

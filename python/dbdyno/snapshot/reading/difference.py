@@ -2,9 +2,9 @@
 
 Values may only be subtracted within one life of a row. A row's life ended in between if a counter fell, the start of
 its life moved, a lifetime's minimum rose or its maximum fell, or an instant went back or became NULL. Then no number of
-that row is known, and the row says so; it is never left out, negative or clamped. An entry that appeared or reappeared
-while entries were evicted, or after all were reset, counted at least what it holds. The scope (a database, the shared
-counters) can invalidate its rows too: the engine decides that by its epochs.
+that row is known, and the row says so; it is never left out, negative or clamped. For an entry that appeared or
+reappeared while entries were evicted, or after all were reset, the value is a lower bound. The scope (a database, the
+shared counters) can invalidate its rows too: the engine decides that by its epochs.
 
 Columns of the result: keys; texts and gauges of the later snapshot (`<gauge>_before` of the earlier one); counters as
 differences, NULL if unknown; `life` (kept, new, gone), `verdict`, `why`.
@@ -45,7 +45,7 @@ class Sides:
 
 
 def difference_sql(sides: Sides, before: str, after: str) -> str:
-    """Return the query of a view's difference over the relations `before` and `after`.
+    """Return the query that computes a view's difference from the relations `before` and `after`.
 
     It also uses the table `scope_verdicts` (part, view, value, word, why). If `part` is a key, the relations hold many
     pairs of snapshots; otherwise the pair's part is 0.

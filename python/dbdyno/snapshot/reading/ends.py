@@ -1,7 +1,7 @@
 """Two snapshots of one target: what both have, and what verdicts on them are based on.
 
 Little is read: an engine's epochs `peek` at a few columns of small views. If many neighbouring pairs are judged
-together, the pairs share what was peeked at, and one query reads a view for all of them.
+together, the pairs share the rows that were read, and one query reads a view for all of them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Ends:
         return {c.name for c in self.after.columns(view)} if self.has(view) else set()
 
     def sides(self, view: str) -> Sides:
-        """Return what is needed to compute the view's difference."""
+        """Return the columns on both sides that are needed to compute the view's difference."""
         record = self.after.views[view]
         return Sides(
             view,
@@ -176,7 +176,8 @@ def relation(end: Snapshot, view: str) -> str:
 def _check(first: Snapshot, last: Snapshot) -> None:
     if first.target != last.target or first.engine != last.engine:
         raise SnapshotError(
-            f"the snapshots are of different targets: {first.number} of {first.target}, {last.number} of {last.target}",
+            f"the snapshots belong to different targets: {first.number} to {first.target}, {last.number} to "
+            f"{last.target}",
             next_step="name two snapshots of one target; see the target of each with `dbdyno snap list`",
         )
     if first.number >= last.number:
@@ -194,7 +195,7 @@ def _check(first: Snapshot, last: Snapshot) -> None:
 
 
 def scope_rows(ends: Ends, part: int) -> list[tuple[int, str, str | None, str, str]]:
-    """Return the verdicts of two ends as rows: for each view and instance of its scope the gravest."""
+    """Return the verdicts of two ends as rows: the gravest one for each view and instance of its scope."""
     worst: dict[tuple[str, str | None], Verdict] = {}
     for view, record in ends.after.views.items():
         for (scope, value), verdict in ends.verdicts.items():

@@ -1,4 +1,4 @@
-"""Events as a table of a page: the rarest kinds, by time."""
+"""Events as a table for a page: sorted by time, and limited to the rarest kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EVENTS_MOST = 40
 
 
 def events_table(found: list[Row]) -> Table:
-    """Return events as a table by time; if there are too many, the rarest kinds are shown."""
+    """Return events as a table sorted by time; if there are too many, the rarest kinds are shown."""
     rows = [
         {
             "at": one["after_us"] if one["after_us"] is not None else one["at_us"],

@@ -4,7 +4,7 @@
         interval.query("select datname, xact_commit, verdict from pg_stat_database")
 
 `before` and `after` are the two ends. If there are snapshots between them, counts are added up over the sub-intervals,
-so that a reset or a crash costs only its own sub-interval; how much of the time is covered is reported. The snapshots
+so that a reset or a crash affects only its own sub-interval; how much of the time is covered is reported. The snapshots
 in between also provide the samples, and figures over time.
 """
 
@@ -119,7 +119,7 @@ class Interval(Ends, Closeable):
 
     @property
     def sums(self) -> Chain:
-        """Return the sub-intervals, in total and one by one."""
+        """Return the chain of sub-intervals, which has their sums and each sub-interval."""
         if self._sums is None:
             from dbdyno.snapshot.reading.sums.chain import Chain
 
@@ -133,7 +133,7 @@ class Interval(Ends, Closeable):
 
     @cached_property
     def own_sessions(self) -> list[int]:
-        """Return the sessions that took these snapshots, by the server's numbers."""
+        """Return the server's numbers of the sessions that took these snapshots."""
         found = {one.own_session for one in self.chain}
         return sorted(one for one in found if one is not None)
 
@@ -144,7 +144,7 @@ class Interval(Ends, Closeable):
         return cast("T", self._once[name])
 
     def halves(self, at: int) -> tuple[Interval, Interval]:
-        """Return the intervals before and after a snapshot of the chain, which are freed with this one."""
+        """Return the intervals before and after a snapshot of the chain; closing this interval frees them."""
         if at not in self._halves:
             chains = self.chain[: at + 1], self.chain[at:]
             made = (Interval(self.store, one[0], one[-1], one, connection=self.inner_connection()) for one in chains)
@@ -152,7 +152,7 @@ class Interval(Ends, Closeable):
         return self._halves[at]
 
     def inner_connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection to an empty schema of this interval's database; opening another one would take 20 ms."""
+        """Return a connection to an empty schema of this interval's database; a new database takes 20 ms to open."""
         schema = f"inner_{next(_SCHEMAS)}"
         inner = interruptible(self.connection.cursor())
         inner.execute(f"create schema {schema}")

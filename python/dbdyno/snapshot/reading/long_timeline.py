@@ -4,7 +4,7 @@ Starts, crashes and resets come from the verdicts of the sub-intervals; created 
 functions from the rows that begin or end; checkpoints, vacuums and settings from what was counted or changed in
 between. `timeline` knows the instant of a vacuum, but reads every snapshot.
 
-The events of two neighbouring snapshots are read from their difference, which takes less time than to compute the sums
+The events of two neighbouring snapshots are read from their difference, which takes less time than computing the sums
 of their hour.
 """
 
@@ -29,7 +29,7 @@ OBJECTS = (
     ("function", "pg_stat_user_functions", ("schemaname", "funcname")),
 )
 _CAME = {"table": "was created", "index": "was created", "function": "was called for the first time"}
-"""Words of `timeline`; PostgreSQL lists a function only once it was called."""
+"""Words as in `timeline`; a function is in PostgreSQL's statistics only after its first call."""
 _WENT = "was dropped"
 _KINDS = {"restart": "restart", "crash": "restart", "failover": "restart", "reset": "reset"}
 VACUUMS = (
@@ -39,15 +39,15 @@ VACUUMS = (
     ("analyze", "autoanalyze_count", "autoanalyze of"),
 )
 MOST = 200
-"""Largest number of tables, indexes and functions each."""
+"""Largest number of events for each kind of object: tables, indexes, functions."""
 COUNTED_MOST = 20_000
-"""Largest number of rows with checkpoints or vacuums, the most recent ones."""
+"""Largest number of rows with checkpoints or vacuums; beyond it, only the most recent rows are used."""
 DRAWN_MOST = 34
 """Number of events of a kind for which a chart has room; more are combined."""
 
 
 def long_events(interval: Interval) -> list[Row]:
-    """Return the events of an interval by time, as rows in the form of `timeline.events`.
+    """Return the events of an interval, sorted by time, as rows in the form of `timeline.events`.
 
     The events of cached days are read from the cache.
     """
@@ -124,7 +124,7 @@ def _only_part(interval: Interval) -> JsonObject:
 def _rows(interval: Interval, view: str) -> tuple[str, set[str]]:
     """Return an SQL relation with a view's rows by sub-interval outside of cached days, and the names of its columns.
 
-    The relation is empty if there are none.
+    The relation is empty if the view has no such rows.
     """
     if _is_pair(interval):
         if not interval.has(view):

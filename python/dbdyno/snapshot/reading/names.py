@@ -16,7 +16,7 @@ _DIGITS = 12
 
 
 def find(store: Store, name: str, target: str | None = None) -> Snapshot:
-    """Return a snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after it.
+    """Return a snapshot by its number, its note, `last` or `last-2`, or the latest one at or before a time.
 
     Raises:
         SnapshotError: No snapshot or several match.
@@ -51,7 +51,7 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
 
 
 def _nearest(snapshots: IndexedSnapshots, name: str) -> str:
-    """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
+    """Return in words the existing numbers nearest to a pruned one, which may still be in a user's notes."""
     numbers = snapshots.numbers
     if not name.isdigit() or len(name) >= _DIGITS or not 0 < int(name) < max(numbers):
         return ""

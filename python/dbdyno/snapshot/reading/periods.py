@@ -83,7 +83,7 @@ def save_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
 
 
 def baselines(store: Store) -> list[TableRow]:
-    """Return all baselines of a store, by name.
+    """Return all baselines of a store, sorted by name.
 
     Raises:
         EvidenceError: A baseline's file is damaged.

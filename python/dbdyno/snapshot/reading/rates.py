@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HOUR_US = 3600 * 10**6
 _TABLES = count()
 Span = list[tuple[int, float]]
-"""Numbers and seconds of the sub-intervals that make one value."""
+"""Numbers and seconds of the sub-intervals that are combined into one value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Rates:
     megabytes.
 
     Attributes:
-        seconds: Duration of each value's time.
+        seconds: Duration that each value covers.
         measured: The measures that the view has.
         means: For each measure, the rate of each object over the whole time.
     """
@@ -88,7 +88,7 @@ class Rates:
         self._kept = self._counts(self.measured, objects)
 
     def values(self, measure: str, objects: Sequence[str]) -> NDArray[np.float64]:
-        """Return the rates of these objects, one row per object; zeros where there is none."""
+        """Return the rates of these objects, one row per object; zeros where an object has no rate."""
         import numpy as np
 
         counts = self._kept or self._counts([measure], objects)
@@ -107,7 +107,7 @@ class Rates:
         self._one.connection.execute(f"drop table {self._objects}")
 
     def _table_of(self, spans: Sequence[Span]) -> str:
-        """Create a table with the slot of each sub-interval."""
+        """Create a table with the slot of each sub-interval, which is the index of its value."""
         good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
         return self._table(
             "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot",
@@ -137,7 +137,7 @@ class Rates:
         return objects, means
 
     def _counts(self, measures: Sequence[str], objects: Iterable[str]) -> Counts:
-        """Return what these objects, and those added to them, counted in each row."""
+        """Return the counts of these objects, and of those added to them, in each row."""
         wanted = list(dict.fromkeys(name for one in objects for name in self._standing_for(one)))
         keys = ", ".join(quoted(column) for column in self._by)
         lines = self._table(

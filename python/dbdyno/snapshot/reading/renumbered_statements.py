@@ -2,8 +2,8 @@
 
 PostgreSQL up to version 17 derives a statement's identifier from the oids of the objects in it, and each major version
 derives it differently. After a table was recreated (by a load that swaps tables, a restore) and after pg_upgrade, the
-same text counts under a new identifier. Without this module, the old statement would have disappeared, and the new one
-would be a new statement. Identifiers of MariaDB and Oracle are derived from the text and do not need this.
+same text counts under a new identifier. Without this module, the old statement would seem to have disappeared, and the
+new one to be a new statement. Identifiers of MariaDB and Oracle are derived from the text and do not need this.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _inside(last: Snapshot, kind: str, where: tuple[str, str, str], words: list[
     """Return the rows of a view whose name and text together contain all words.
 
     Raises:
-        EvidenceError: A file of the snapshot is no file.
+        EvidenceError: A file of the snapshot is not a regular file.
     """
     from dbdyno.evidence.duck import duckdb
 

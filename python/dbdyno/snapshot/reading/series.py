@@ -80,7 +80,7 @@ def _add(
 
 
 def report_series(interval: Interval) -> JsonObject:
-    """Return the key `series` of a report; empty if the interval has only two snapshots."""
+    """Return the value of a report's key `series`; empty if the interval has only two snapshots."""
     if len(interval.chain) <= 2:
         return {}
     return {"series": chart_data([thin_out(series(interval.store, interval.chain, interval.sums))])}
@@ -107,7 +107,7 @@ def chart_data(parts: Sequence[Series]) -> dict[str, object]:
 
 
 def thin_out(series: Series, limit: int = POINTS) -> Series:
-    """Return a series with at most `limit` points, each of which is the mean over time of its neighbours."""
+    """Return all snapshots of a target, or of all targets for None, sorted by number."""
     step = -(-len(series.at_us) // limit)
     if step <= 1:
         return series

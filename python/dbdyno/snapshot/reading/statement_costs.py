@@ -49,7 +49,7 @@ class StatementCosts:
 
         Args:
             what: The measure.
-            weights: Statement, weight of the measure, weight of its calls.
+            weights: For each statement: its name, the weight of the measure, the weight of its calls.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a statement names: tables and functions, by its text, which sqlglot parses."""
+"""Tables and functions that a statement names, found by parsing its text with sqlglot."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class StoreAnswer(RestrictedAnswer):
         for name in _named(interval, text) & known.keys():
             _make(interval, name)
         restrict(interval.connection, interval.store.folder, interval.sums.folder)
-        next_step = f"tables: {', '.join(known)}"
+        next_step = f"correct the SQL; the tables are {', '.join(known)}"
         super().__init__(interval.connection, text, str(interval.store.folder), next_step, seconds)
 
 
@@ -64,7 +64,7 @@ def store_tables(interval: Interval) -> dict[str, list[str]]:
 
 
 def _named(interval: Interval, text: str) -> set[str]:
-    """Return the tables that a query names; none if it cannot be parsed, which its execution reports."""
+    """Return the tables that a query names; none if it cannot be parsed (its execution then reports the error)."""
     from dbdyno.evidence.duck import duckdb
 
     try:

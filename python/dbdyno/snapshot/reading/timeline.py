@@ -4,7 +4,7 @@
         event["at_us"], event["after_us"], event["kind"], event["what"]
 
 If the server records the instant (of a start, a reset, a vacuum), `at_us` is that instant and `after_us` is None.
-Otherwise it is only known between which two snapshots the event was: after `after_us`, not after `at_us`.
+Otherwise it is only known between which two snapshots the event happened: after `after_us`, not after `at_us`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analy
 """Kinds of events, in the order of a chart's lanes."""
 
 STARTED_AGAIN_US = 5_000_000
-"""Smallest difference of start times that is a restart: MariaDB reports its start in whole seconds."""
+"""Smallest difference of start times in µs that means a restart: MariaDB reports its start in whole seconds."""
 
 _OBJECTS = (
     ("table", "pg_stat_user_tables", "datid, relid", "schemaname || '.' || relname"),
@@ -46,7 +46,7 @@ CHECKPOINTS = {
 
 
 def events(interval: Interval) -> list[Row]:
-    """Return all events by time.
+    """Return all events, sorted by time.
 
     Raises:
         EvidenceError: A file of the store cannot be read.

@@ -95,7 +95,7 @@ def read_rules(path: Path) -> list[Rule]:
     """Return the rules in a file.
 
     Raises:
-        SnapshotError: The file cannot be read or is not valid; the error has the place.
+        SnapshotError: The file cannot be read or is not valid; the error names the place.
     """
     found = user_file_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.get("rule")
@@ -251,7 +251,8 @@ def _post(rule: Rule, body: bytes) -> None:
 def post_json(url: str, body: bytes, timeout_s: float) -> None:
     """POST JSON without following redirects or using a proxy.
 
-    The timeout is for the whole request, because an answer that arrives in drips would never exceed a timeout per read.
+    The timeout is for the whole request, because an answer that arrives in small pieces would never exceed a timeout
+    per read.
 
     Raises:
         OSError: The answer is not 2xx, or is not complete in time.

@@ -1,6 +1,6 @@
 """The last snapshots of a store as metrics for Prometheus and OpenTelemetry.
 
-Names follow the usual exporters if there is one: `pg_stat_database_xact_commit` with the labels datid and datname
+Names are those of the usual exporter if there is one: `pg_stat_database_xact_commit` with the labels datid and datname
 (postgres_exporter), `mysql_global_status_<name>` (mysqld_exporter). Metrics specific to dbdyno begin with `dbdyno_`.
 Counters are exported raw: their reader computes rates and handles resets. Only the store is read, not a server.
 """
@@ -53,7 +53,7 @@ class Sample:
 
 
 def stores(folder: Path) -> list[Store]:
-    """Return the store in a folder, and those in its subfolders (of a fleet)."""
+    """Return the store in a folder, and the stores in its subfolders (of a fleet)."""
     found = [Store(folder), *(Store(path) for path in sorted(folder.glob("*")) if not path.name[:1].isdigit())]
     return [store for store in found if store.numbers()]
 

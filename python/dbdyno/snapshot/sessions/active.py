@@ -8,11 +8,11 @@ from typing import Protocol
 EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
 STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
 BEGUN_US = 2_000_000
-"""Resolution of a transaction's begin in microseconds."""
+"""Resolution of a transaction's start time, in microseconds."""
 MINUTE_US = 60_000_000
 ACTIVE = "state in ('active', 'fastpath function call')"
 TRANSACTIONS_KEPT = 40
-"""Number of the longest transactions that are cached of a day and of an hour, twice as many as are ever listed."""
+"""Number of longest transactions that are cached for each day and hour, twice as many as are ever listed."""
 _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
 IDLE = f"{_CLIENT} and state like 'idle in transaction%'"
 
@@ -22,12 +22,12 @@ class SampledTime(Protocol):
 
     @property
     def inside(self) -> str:
-        """Return the SQL condition on `at_us` for rows within it."""
+        """Return the SQL condition on `at_us` for rows within this time."""
         ...
 
     @property
     def own_sessions(self) -> Sequence[int]:
-        """Return the sessions that took its snapshots."""
+        """Return the sessions that took the snapshots of this time."""
         ...
 
 
@@ -52,14 +52,14 @@ def not_own_sessions(interval: SampledTime) -> str:
 
 
 def transaction_rows(interval: SampledTime, source: str, least_us: int, kept: str = "") -> str:
-    """Return the query of rows in transactions open for `least_us` or more, with their start; `kept` are conditions."""
+    """Return a query for rows in transactions open for `least_us` or more, with their start; `kept` are conditions."""
     return f"""select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
         where kind = 'client backend' and transaction_us >= {int(least_us)} and {interval.inside}
           and application is distinct from 'dbdyno snap'{kept}"""
 
 
 def longest_transactions(interval: SampledTime, source: str, least_us: int, limit: int, kept: str = "") -> str:
-    """Return the query of the longest transactions: session, start, and the longest duration seen."""
+    """Return the query for the longest transactions: session, start, and the longest duration seen."""
     return f"""select session, begun, max(transaction_us) as longest
         from ({transaction_rows(interval, source, least_us, kept)}) group by session, begun
         order by longest desc, session, begun limit {int(limit)}"""

@@ -93,7 +93,7 @@ class Forest:
                 reached |= self._grow(one, waits, blocks, circle=True) | {one}
 
     def roots(self) -> list[Node]:
-        """Return the roots, those that blocked most first."""
+        """Return the roots, sorted by how much they blocked, the largest first."""
         return sorted(self._roots.values(), key=lambda one: (-one.blocked, sorted(one.pids)))
 
     def _grow(
@@ -154,7 +154,7 @@ def _count(node: Node, pid: int, us: Any) -> None:
 
 
 def looks(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield rows, which are ordered by time, grouped into looks."""
+    """Yield the rows of each look as a group; `rows` are ordered by time."""
     number, last = 0, None
 
     def look(row: Mapping[str, Any]) -> int:
@@ -200,7 +200,7 @@ def forest(interval: Interval) -> Forest | None:
 
 
 def _named(interval: Interval, source: str) -> str:
-    """Return an SQL relation with the pairs and the name of the object that the lock is on."""
+    """Return the forest of blocked sessions in an interval, or None if the sessions were not sampled."""
     if interval.before.engine != "postgres":
         return f"(select *, relation as object from {source})"
     if not interval.has("pg_stat_user_tables"):
@@ -252,7 +252,7 @@ _TREE: list[Heading] = [
 
 
 def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table]:
-    """Return two tables: the roots by rank, and each with the sessions that waited below it."""
+    """Return two tables: the roots by rank, and each root with the sessions that waited below it."""
     from dbdyno.snapshot.reading.statement_texts import statement_texts
 
     known = statement_texts(interval)

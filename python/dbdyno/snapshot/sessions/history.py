@@ -1,15 +1,15 @@
 """Active session history: who worked or waited, on what and when, from the looks between the snapshots.
 
     history = History(interval)
-    history.by("statement", top=10)       # average active sessions of each, and what it mostly waited for
-    history.over_time()                   # by wait class over time
+    history.averages_by("statement", top=10)   # of each one: average active sessions, most frequent waits
+    history.over_time()                        # by wait class over time
 
 A session is active if it is a client's session (or a parallel worker) that runs a statement; idle in a transaction is
 not active. Average active sessions are the sessions seen divided by the looks taken. The number of looks is known per
 snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks are never
 made.
 
-Of cached days (`reading/sums/day.py`) and hours (`look_sums.py`) the sums are read, and samples only of the rest. Both
+For cached days (`reading/sums/day.py`) and hours (`look_sums.py`) the sums are read, and for the rest the samples. Both
 give the same figures.
 """
 
@@ -257,7 +257,7 @@ class History:
         return list(found.values())[:top]
 
     def _by_time(self, width_us: int) -> str:
-        """Return an SQL relation with how often each wait class was seen by time, for buckets of a width."""
+        """Return an SQL relation with how often each wait class was seen over time, for buckets of `width_us`."""
         if self._summed.is_by_minute and not self.where and width_us % MINUTE_US == 0:
             return "session_minutes"
         return f"(select at_us, class, 1 as seen from {self.samples()})"

@@ -1,4 +1,4 @@
-"""Tables and indexes of an interval beside its active sessions: their counters, and who used them.
+"""Tables and indexes of an interval with its active sessions: their counters, and who used them.
 
     rows = objects(history, "table")     # per table: sessions in statements that name it, scans, rows read and changed
 
@@ -63,7 +63,7 @@ _ENGINES = {"postgres": _POSTGRES, "mariadb": _MARIADB}
 
 
 def objects(history: History, kind: str) -> list[Row]:
-    """Return the tables or indexes of the interval, the most used first; only those of the selected table, if any.
+    """Return the interval's tables or indexes, most used first; if a table is selected, only those of that table.
 
     Raises:
         SnapshotError: The view is not in the snapshots.
@@ -93,7 +93,7 @@ def missing_reason(interval: Interval, kind: str) -> MissingMeasurement | None:
 
 
 def _with_sessions(history: History, rows: list[Row]) -> list[Row]:
-    """Return the tables with the active sessions whose statements name them, those with most sessions first."""
+    """Return the tables with the active sessions whose statements name them, sorted by number of sessions."""
     try:
         found = {row["name"]: row["aas"] for row in history.averages_by("statement")}
     except Error:

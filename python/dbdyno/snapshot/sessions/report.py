@@ -43,7 +43,7 @@ def activity(interval: Interval, top: int) -> Part:
 
 
 def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> JsonObject:
-    """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` selects."""
+    """Return the page of `dbdyno snap sessions`: one dimension, for the sessions that `where` selects."""
     from dbdyno.snapshot.report import page_head, worst_verdict
     from dbdyno.snapshot.sessions.blocking import section as blocking
 
@@ -120,7 +120,7 @@ def _objects_table(history: History, kind: str, top: int) -> Table:
 
 
 def _no_statements(history: History) -> MissingMeasurement | None:
-    """Return a note if MariaDB showed no statements, which it does only to users with the privilege; else None."""
+    """Return a note if MariaDB showed no statements, which it shows only to users with PROCESS; else None."""
     if history.engine != "mariadb" or any(row["name"] != "none" for row in history.averages_by("statement", 2)):
         return None
     why = "the server showed no text of what they ran"

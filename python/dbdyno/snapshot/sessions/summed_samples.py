@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.sums.day import Day
 
 _SUMMED = "session, datname, usename, application, client, statement, event_type, event"
-"""The columns that cached days have of active sessions, beside how often they were seen."""
+"""The columns that cached days have for active sessions, besides how often they were seen."""
 _STATES = "kind, state, statement, event_type, event"
 
 
@@ -70,7 +70,7 @@ class SummedSamples:
         return self._of_hours(look_sums.NAMES)
 
     def minutes(self) -> str:
-        """Return an SQL relation with how often each wait event was seen by time, in minutes where sums are read."""
+        """Return an SQL relation with how often each wait event was seen over time, per minute where sums are read."""
         columns = "at_us, event_type, event"
         sums = [self._of_days(MINUTES)] if self.days else []
         sums += [self._of_hours(look_sums.MINUTES)] if self.hours else []
@@ -144,8 +144,8 @@ def files_of(hours: Sequence[Chunk], name: str) -> str:
 def looked_hours(interval: Interval, among: list[Chunk] | None = None) -> tuple[list[Chunk], list[Chunk] | None]:
     """Return the hours that can be read as sums, and the hours that must be read as samples.
 
-    `among` limits both to some hours; None is the whole interval. If no hour can be read as sums, the second value is
-    `among`, so None stands for all hours.
+    `among` limits both to some hours; None means the whole interval. If no hour can be read as sums, the second value
+    is `among`, so None means all hours.
     """
     if len(interval.chain) <= 2 or interval.inside == "true":
         return [], among
@@ -156,7 +156,7 @@ def looked_hours(interval: Interval, among: list[Chunk] | None = None) -> tuple[
 
 
 def _summed_days(interval: Interval) -> list[Day]:
-    """Return the days whose sums replace the samples; those that are not cached yet are made."""
+    """Return the days whose sums replace the samples; sums that are not cached yet are computed."""
     from dbdyno.snapshot.reading.days import cache_days
 
     if len(interval.chain) <= 2 or interval.inside == "true":
@@ -167,6 +167,6 @@ def _summed_days(interval: Interval) -> list[Day]:
 
 
 def _hours_outside(interval: Interval, days: Sequence[Day]) -> list[Chunk] | None:
-    """Return the hours of an interval outside of these days, or None for all if there is no day."""
+    """Return the hours of an interval outside of these days; None, which means all hours, if there are no days."""
     summed = {chunk.home for day in days for chunk in day.chunks}
     return [one for one in interval.sums.chunks if one.home not in summed] if days else None

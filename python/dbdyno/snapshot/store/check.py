@@ -35,7 +35,7 @@ class Fault:
     Attributes:
         where: Its path in the store.
         what: What is wrong.
-        costs: Numbers of the snapshots that lose data by it.
+        costs: Numbers of the snapshots that lose data because of it.
         repair: What a repair does (`set aside`, `delete`), or None if it can do nothing.
     """
 
@@ -46,7 +46,7 @@ class Fault:
 
 
 def check(store: Store) -> list[Fault]:
-    """Return all defects of a store, by path; every file is read."""
+    """Return all defects of a store, sorted by path; every file is read."""
     found: list[Fault] = []
     whole: list[Snapshot] = []
     for number in store.numbers():

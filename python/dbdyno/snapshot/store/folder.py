@@ -54,12 +54,12 @@ class Snapshot:
 
     @property
     def number(self) -> int:
-        """Return its number, which is unique in the store."""
+        """Return the snapshot's number, which is unique in the store."""
         return int(self.manifest["number"])
 
     @property
     def target(self) -> str:
-        """Return the name of its target."""
+        """Return the name of the snapshot's target."""
         return str(self.manifest["target"])
 
     @property
@@ -104,12 +104,12 @@ class Snapshot:
 
     @property
     def own_session(self) -> int | None:
-        """Return the session that took it, by the server's number, or None if that is not known."""
+        """Return the server's number of the session that took the snapshot, or None if it is not known."""
         return found if isinstance(found := self.facts.get("session"), int) else None
 
     @property
     def steady_clock(self) -> tuple[str, int] | None:
-        """Return the start of the machine that took it and the nanoseconds since then, or None if not known."""
+        """Return the boot of the machine that took the snapshot and the time since then in ns; None if not known."""
         found = self.facts.get("clock")
         return (str(found.get("boot")), int(found["since_boot_ns"])) if found else None
 
@@ -139,7 +139,7 @@ class Snapshot:
         return f"(select * exclude (snapshot_) from read_parquet({literal(str(path))}) where snapshot_ = {inside})"
 
     def place(self, view: str) -> Place | None:
-        """Return where the rows of a view are, or None without a file; equal for two snapshots that share the rows."""
+        """Return where a view's rows are, or None if it has no file; equal for two snapshots that share the rows."""
         record = self.views.get(view, {})
         name = record.get("file")
         return (str(self.store / name), int(record.get("in") or 0)) if name else None
@@ -147,7 +147,7 @@ class Snapshot:
     def problem(self, view: str, seen: dict[str, str | None] | None = None) -> tuple[str, str | None] | None:
         """Return why a view of this snapshot cannot be read, and the next step; None if it can be read.
 
-        `seen` is a cache of what is known of files, for callers that ask many snapshots of one pack.
+        `seen` caches the state of files, for callers that check many snapshots of one pack.
         """
         record = self.views.get(view, {})
         if problem := record.get("problem"):
@@ -191,7 +191,7 @@ class Store:
         self._shapes: JsonObject = {}
 
     def __iter__(self) -> Iterator[Snapshot]:
-        """Yield all complete snapshots, by number."""
+        """Yield all complete snapshots, in ascending order of their numbers."""
         yield from self.since(0)
 
     def numbers(self) -> list[int]:
@@ -205,12 +205,12 @@ class Store:
         """Return the snapshot with a number.
 
         Raises:
-            EvidenceError: Its manifest is missing or cannot be read.
+            EvidenceError: The snapshot's manifest is missing or cannot be read.
         """
         return Snapshot(self.folder, manifest.read(self.folder, number, self._shapes))
 
     def since(self, first: int) -> Iterator[Snapshot]:
-        """Return an iterator over all complete snapshots from a number on."""
+        """Return an iterator over all complete snapshots from number `first` on."""
         return (one for number in self.numbers() if number >= first and (one := self._try(number)) is not None)
 
     def _try(self, number: int) -> Snapshot | None:
@@ -224,7 +224,7 @@ class Store:
             return None
 
     def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-        """Return the snapshots of a target from one to another, both included, by number.
+        """Return the snapshots of a target from `first` to `last`, both included, sorted by number.
 
         Numbers and not times are compared, because clocks may step. Only manifests of numbers between the two are
         opened.
@@ -233,7 +233,7 @@ class Store:
         return [one for one in found if one is not None and one.target == first.target]
 
     def snapshots_of(self, target: str | None) -> list[Snapshot]:
-        """Return all snapshots of a target, or of all targets for None, by number."""
+        """Return all snapshots of a target, or of all targets for None, sorted by number."""
         return [one for one in self if target is None or one.target == target]
 
     def last(self, target: str) -> Snapshot | None:
@@ -347,7 +347,7 @@ def rows_of(chain: Sequence[Snapshot], view: str) -> str:
 
 
 def rows_at(places: Iterable[Place]) -> str:
-    """Return an SQL relation with the rows of places whose columns may differ; empty without any place."""
+    """Return an SQL relation with the rows of places whose columns may differ; empty if there are no places."""
     files: dict[str, list[int]] = {}
     for path, inside in dict.fromkeys(places):
         files.setdefault(path, []).extend([inside] if inside else [])

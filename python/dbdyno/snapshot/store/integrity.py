@@ -1,8 +1,8 @@
 """Check that a Parquet file of a store is as it was written.
 
-A flipped byte inside a page is not an error for a reader, but another number. Therefore a file's checksum is compared
-before its rows are used. The checksum of a snapshot's own file is in its manifest, the checksums of a pack's files are
-in the file `sums.json` of their folder.
+A reader does not notice a flipped byte inside a page: it returns another number. Therefore a file's checksum is
+compared before its rows are used. The checksum of a snapshot's own file is in its manifest, the checksums of a pack's
+files are in the file `sums.json` of their folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Locks on a store: many processes may add snapshots at once, but only one packs, prunes or repairs.
 
-That one excludes the others only while files are moved, so a long pruning does not cost a watch any snapshot. The locks
-are flock's, which the kernel releases however a process ends. If the file system does not support flock, the store
-works without locks.
+That process excludes the others only while files are moved, so a long pruning does not cost a watch any snapshot. The
+locks are flock's, which the kernel releases however a process ends. If the file system does not support flock, the
+store works without locks.
 """
 
 from __future__ import annotations

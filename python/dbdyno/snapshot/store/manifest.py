@@ -44,7 +44,7 @@ def path_of(store: Path, number: int) -> Path:
 
 
 def write(store: Path, manifest: SnapshotManifest) -> None:
-    """Write a complete manifest of the present schema, with its columns first.
+    """Write a complete manifest of the current schema, with its columns first.
 
     Raises:
         EvidenceError: It cannot be written.

@@ -33,7 +33,7 @@ from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 GROUP = 60
 """Number of snapshots in a pack."""
 Merged = Mapping[int, Sequence[Snapshot]]
-"""For each remaining snapshot, the deleted ones before it, whose samples it takes over."""
+"""For each remaining snapshot, the deleted snapshots before it, whose samples are merged into it."""
 
 
 def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
@@ -88,7 +88,7 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
 def delete_unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
     """Delete the files in `folders` that are not named by any manifest from number `first` on, and return them.
 
-    A file is named only by later snapshots, a pack also by its own.
+    A snapshot's file is named only by later snapshots, a pack's file also by the snapshots in the pack.
     """
     used = {record.get("file") for one in store.since(first) for record in one.views.values()}
     torn = {store.folder / f"{number:06d}" for number in store.damaged}
@@ -106,7 +106,7 @@ def delete_unused(store: Store, folders: Iterable[Path], first: int = 0) -> list
 
 
 def is_sampled(view: str, record: Mapping[str, Any]) -> bool:
-    """Return True if a view holds what was seen since the previous snapshot, not the state at its instant."""
+    """Return True if a view holds what was seen since the previous snapshot, and not the state at one instant."""
     return view in ("activity", "blocked") or any(
         column[0] in ("at_us", "sample_id") for column in record.get("columns", ())
     )

@@ -1,9 +1,9 @@
 """Rules on what a store keeps by age, such as `minute:2d, hour:60d, day:2y`.
 
 This example keeps one snapshot per minute for two days, one per hour until 60 days, one per day until two years, and
-then none. Counters are cumulative: the difference of two remaining snapshots is the sum over all between them. Ages are
-measured from the target's latest snapshot, or from this machine's time if that is earlier, so that a single wrong clock
-deletes nothing.
+then none. Counters are cumulative: the difference of two remaining snapshots is the sum over all sub-intervals between
+them. Ages are measured from the target's latest snapshot, or from this machine's time if that is earlier, so that a
+single wrong clock deletes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Rule:
 
 
 def rules_of(text: str) -> list[Rule]:
-    """Return the rules in a text, the youngest first.
+    """Return the rules in a text, shortest age first.
 
     Raises:
         SnapshotError: The text is not valid, or a coarser step ends before a finer one.
@@ -50,15 +50,15 @@ def rules_of(text: str) -> list[Rule]:
     steps = [rule.step_ns for rule in found]
     if steps != sorted(set(steps)) or len({rule.age_ns for rule in found}) < len(found) or not found[0].age_ns:
         raise SnapshotError(
-            f"{text!r} contradicts itself",
+            f"the steps and ages in {text!r} contradict each other",
             where="--keep",
-            next_step="give a coarser step a longer age than a finer one",
+            next_step="give each coarser step a longer age than the finer steps",
         )
     return found
 
 
 def numbers_to_keep(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set[int]:
-    """Return the numbers of snapshots that stay by age: the first of each step, and the latest one."""
+    """Return the numbers of the snapshots that the rules keep: the first of each step, and the latest one."""
     now_ns = min(now_ns, chain[-1].at_ns)
     kept: dict[tuple[int, int], int] = {}
     stay = {chain[-1].number}

@@ -92,7 +92,7 @@ def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
     """Return the folder of the stores and the targets in a file.
 
     Raises:
-        SnapshotError: The file cannot be read or is not valid; the error has the place.
+        SnapshotError: The file cannot be read or is not valid; the error names the place.
     """
     found = user_file_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.pop("target", None)
@@ -137,7 +137,7 @@ def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Targe
         )
     databases = tuple(row.get("databases", ()))
     if not all(isinstance(one, str) for one in databases):
-        raise SnapshotError("'databases' holds something that is not a name", where=where, next_step=_NEXT)
+        raise SnapshotError("'databases' contains something that is not a name", where=where, next_step=_NEXT)
     sample_s = _seconds(row.get("sample", "1s"), where)
     return Target(
         name,
@@ -179,7 +179,7 @@ class Fleet:
     ) -> list[str]:
         """Watch the targets, and return the names of those whose threads had to be abandoned.
 
-        It ends after `for_s` seconds (None: only when stopped). `look` is called every `look_s` seconds.
+        Watching ends after `for_s` seconds (None: only when stopped). `look` is called every `look_s` seconds.
         """
         threads = {}
         begun = time.monotonic()

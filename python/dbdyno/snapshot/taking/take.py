@@ -36,7 +36,7 @@ def take(
 ) -> Snapshot:
     """Take one snapshot into the store.
 
-    `sampled` is what a sampler saw since the last one, and `source` how it looks at the sessions.
+    `sampled` is what a sampler saw since the last snapshot, and `source` says how the sessions were sampled.
     """
     started, cpu = time.perf_counter(), time.process_time()
     before = store.last(collector.name)
@@ -79,7 +79,8 @@ def watch(
 ) -> Iterator[Snapshot | SnapshotError]:
     """Yield a snapshot now and one per period, until `for_s` is over or `stop` is set, and a last one at the end.
 
-    A failure is yielded too, and watching continues. Sessions are sampled every `sample_s` seconds; None: never.
+    A failure is yielded too, and watching continues. Sessions are sampled every `sample_s` seconds; never if it is
+    None.
     """
     stop = stop or threading.Event()
     name = engine_of(dsn)
@@ -116,7 +117,7 @@ def watch(
 
 
 def merge_samples(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
-    """Return the samples left from a failed snapshot together with those after them."""
+    """Return the samples that a failed snapshot did not store, followed by the later ones."""
     if kept is None:
         return new
     import dataclasses

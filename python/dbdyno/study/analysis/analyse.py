@@ -40,7 +40,7 @@ SOURCES = {
 }
 """Module that reads each kind of evidence."""
 ARMS_REPORTED = 3
-"""Largest number of arms for which metrics other than the headline have sentences; beyond, only the table has them."""
+"""Largest number of arms for which sentences report metrics other than the headline; else only the table does."""
 
 
 def analyse(run: Run) -> Model:
@@ -128,7 +128,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
 def _measured_model(
     run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
 ) -> Model:
-    """Return the model with what was measured, before anything is judged."""
+    """Return the model with the measured values, before anything is judged."""
     from dbdyno.study.analysis.measured import operational, resources
     from dbdyno.study.analysis.method import engine, method
 
@@ -195,7 +195,7 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
 
 
 def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """Add the verdict, and the values behind it, to a run whose arms are not judged one by one.
+    """Add the verdict and its supporting values for a run whose arms are not judged one by one.
 
     A run that has no verdict afterwards gets "unclear".
     """
@@ -228,7 +228,7 @@ def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) ->
 
 
 def _is_compared(run: Run) -> bool:
-    """Return True if every arm is compared with its base: a race never is, a sweep only if it has named factors."""
+    """Return True if every arm is compared with its base: never in a race; in a sweep only if it has named factors."""
     kind = run.manifest.kind
     return bool(run.manifest.plan.get("factors")) if kind == "sweep" else kind != "tune"
 
@@ -287,7 +287,7 @@ def judge_arms(
 
 
 def _sentences(verdict: Verdict) -> list[str]:
-    """Return the sentences under the headline; if there are many arms, only one for each."""
+    """Return the sentences under the headline; if there are many arms, only one sentence per arm."""
     own = [arm.sentence for arm in verdict.arms]
     said = list(verdict.sentences) if len(own) <= ARMS_REPORTED else own
     return [sentence for sentence in said if sentence != verdict.headline]
@@ -326,7 +326,7 @@ def metric_with_operation(metric: Metric, operation: str) -> Metric:
 
 
 def headline_of(run: Run) -> str:
-    """Return the metric that decides the verdict: that of the plan, else the default of the loop."""
+    """Return the metric that decides the verdict: the plan's, else the default for an open or a closed loop."""
     from dbdyno.stats.metrics import default_headline
 
     chosen = run.manifest.plan["judge"]["headline"]
@@ -334,7 +334,7 @@ def headline_of(run: Run) -> str:
 
 
 def verdict_rules(run: Run) -> JudgeRow:
-    """Return the rules of the verdict of a run, with its headline metric filled in."""
+    """Return the rules by which a run's verdict is reached, with its headline metric filled in."""
     given: JudgeRow = run.manifest.plan["judge"]
     return {**given, "headline": headline_of(run)}
 
@@ -355,7 +355,7 @@ def metric_row(c: BlockComparison, *, arm: int, base: int) -> MetricRow:
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRow]:
-    """Return Welch, Mann-Whitney and Kolmogorov-Smirnov over all operations; they are shown and decide nothing."""
+    """Return the Welch, Mann-Whitney and Kolmogorov-Smirnov tests over all operations; they only inform."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     rows: list[TestRow] = []

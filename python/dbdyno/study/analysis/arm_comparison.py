@@ -43,7 +43,7 @@ def rows_of(runs: tuple[Run, Run], both: tuple[Measures, Measures], judge: Judge
 
 
 def verdict_of(rows: list[ArmPairRow], names: tuple[str, str]) -> VerdictRow:
-    """Return the verdict on an engine and a model: for how many arms both runs have the same direction.
+    """Return the verdict on an engine and a model: the number of arms that differ in the same direction in both runs.
 
     Their times are not compared, because the model's devices and processors are not those of the machine.
     """

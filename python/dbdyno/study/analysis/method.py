@@ -80,7 +80,7 @@ def _switch_sentence(manifest: Manifest) -> str:
 
 
 def _lines(run: Run) -> list[str]:
-    """Return a sentence on the sessions that used an emulated network, and how late that network was."""
+    """Return a sentence on the sessions behind an emulated network, and on how late that network delivered."""
     manifest = run.manifest
     plan = plan_from_dict(manifest.plan)
     lengths = {arm.name: network_text(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}
@@ -101,9 +101,9 @@ def _lines(run: Run) -> list[str]:
 
 
 def overhead(run: Run) -> Overhead | None:
-    """Return the cost of observation in throughput of the base arm, from the blocks with and without it.
+    """Return the cost of observation as a change of the base arm's throughput, from slices with and without it.
 
-    The result is None if there are fewer than two such pairs.
+    The result is None if there are fewer than two pairs of such slices.
     """
     from dbdyno.stats.blocks import compare_blocks
     from dbdyno.stats.wording import interval
@@ -129,7 +129,7 @@ def overhead(run: Run) -> Overhead | None:
 
 
 def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> float:
-    """Return the throughput in the slices of one quad that were observed, or in those that were not."""
+    """Return the throughput in either the observed or the unobserved slices of one group of `QUAD` slices."""
     keep = {s.slice for s in block.slices[quad : quad + QUAD] if s.watched == watched}
     path, _ = part_of(run, block)
     drop = [s.slice for s in block.slices if s.slice not in keep]
@@ -138,7 +138,7 @@ def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> floa
 
 
 def engine(run: Run) -> JsonObject:
-    """Return the facts and settings of the engine; of the first, if arms have several."""
+    """Return the facts and settings of the engine; if the arms have different engines, those of the first."""
     facts = dict(next(iter(run.manifest.targets.values()), {}))
     settings = facts.pop("settings", [])
     return {"facts": facts, "settings": settings}

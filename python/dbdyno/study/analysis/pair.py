@@ -209,7 +209,7 @@ def _operation(first: Run, second: Run) -> str:
     """Return the kind of call that is compared.
 
     Raises:
-        EvidenceError: The runs time different ones.
+        EvidenceError: The runs time different kinds of calls.
     """
     kinds = (operation_of(first), operation_of(second))
     found = arm_comparison.shared_operation(first, second, kinds)
@@ -243,7 +243,7 @@ def _rename_arm(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasure
 
 
 def _target(run: Run) -> str:
-    """Return where the base arm of the run ran: its target, and the devices below."""
+    """Return where the base arm of the run ran: its target, and the modelled devices below it."""
     below = None if in_virtual_time(run) else (run.manifest.arms[0].get("changes") or {}).get(DEVICE)
     return _target_name(run) + (f", {below}" if below else "")
 

@@ -1,6 +1,7 @@
-"""Analysis of runs of which only sums are known: a single one, or two compared.
+"""Analysis of runs of which only sums are known: of a single run, or of two runs compared.
 
-Every interval is a block. What takes single operations (distribution, tail, classical tests, stalls) is left out.
+Every interval of the other program is a block. Results that require single operations (distribution, tail, classical
+tests, stalls) are left out.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def pair_model(runs: tuple[Run, Run], measures: Measures, facts: RunRow, descrip
 
     Args:
         runs: Both runs.
-        measures: Their base arms, as two arms.
+        measures: The base arms of both runs, as two arms.
         facts: What the page says of both runs together: id, title and so on.
-        descriptions: What each arm is, in words.
+        descriptions: A description of each arm.
     """
     model = _measured_model(runs[0], measures, runs)
     model["run"] = {**model["run"], **facts}
@@ -107,13 +108,13 @@ def _arm(run: Run, at: int, arm: ArmMeasures) -> ArmRow:
 
 
 def _typical(values: Any) -> float | None:
-    """Return the geometric mean over the blocks that have a value; None if none has."""
+    """Return the geometric mean over the blocks that have a value; None if no block has a value."""
     found = [math.log(value) for value in values if value > 0 and math.isfinite(value)]
     return math.exp(math.fsum(found) / len(found)) if found else None
 
 
 def _judge(model: Model, run: Run, measures: Measures) -> None:
-    """Add gates and the verdict."""
+    """Add the gates and the verdict to the model."""
     import numpy as np
 
     from dbdyno.study.analysis.checks import gates
@@ -134,7 +135,7 @@ def _judge(model: Model, run: Run, measures: Measures) -> None:
 
 
 def _shared_headline(run: Run, measures: Measures) -> str:
-    """Return the metric of the verdict, or the first one common to all arms if an arm lacks it.
+    """Return the metric of the verdict; if an arm does not have it, the first metric that all arms have.
 
     Raises:
         StatsError: The arms have no metric in common.

@@ -22,7 +22,7 @@ from dbdyno.study.analysis.trend_verdict import ArmRow, Change, Drift, verdict_o
 
 
 class Trend(TypedDict):
-    """Model of a trend page; `follows` is "ratio" or "level", which says what the values of its runs are."""
+    """Model of a trend page; `follows` says whether the values of its runs are a "ratio" or a "level"."""
 
     schema: int
     kind: str
@@ -89,7 +89,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
 
 
 def _arm(name: str, base: str | None, rows: list[TrendRun], level: float, warnings: list[Caution]) -> ArmRow:
-    """Return what is found for an arm; if nothing can be tested, the reason is added to the warnings."""
+    """Return the trend of an arm; if nothing can be tested, the reason is added to the warnings."""
     counting = [at for at, row in enumerate(rows) if counts(row, name, base)]
     values = [rows[at]["values"][name] or 0.0 for at in counting]
     row: ArmRow = {
@@ -133,7 +133,7 @@ def _drift(drift: found.Drift | None, places: list[int]) -> Drift | None:
 
 
 def _base_moves(bases: list[str], rows: list[TrendRun], level: float, higher: bool) -> list[Caution]:
-    """Return a warning for each base whose own level changed, which the ratios do not show."""
+    """Return a warning for each base whose own level changed, because ratios do not show such a change."""
     from dbdyno.stats.wording import change_of
 
     warnings: list[Caution] = []
@@ -150,12 +150,14 @@ def _base_moves(bases: list[str], rows: list[TrendRun], level: float, higher: bo
         if last is not None:
             by = change_of(last.ratio, last.low, last.high, higher_is_better=higher)
             text = f"{name}, the base, itself became {by}: the machine, the server, or what all arms share"
-            warnings.append({"code": "base", "text": text, "next": "`dbdyno trend --level` follows each arm by itself"})
+            warnings.append(
+                {"code": "base", "text": text, "next": "use `dbdyno trend --level` to follow each arm by itself"}
+            )
     return warnings
 
 
 def _failure_warnings(rows: list[TrendRun], names: list[str]) -> list[Caution]:
-    """Return a warning for each arm that failed in a run."""
+    """Return a warning for each arm that had failures in a run."""
     from dbdyno.stats.wording import percent
 
     warnings: list[Caution] = []
@@ -164,7 +166,7 @@ def _failure_warnings(rows: list[TrendRun], names: list[str]) -> list[Caution]:
         if shares:
             most = f"up to {percent(max(shares))} % of its transactions failed in {len(shares)} of {len(rows)} runs"
             text = f"{name}: {most}: it counts for no change there"
-            warnings.append({"code": "errors", "text": text, "next": "`dbdyno report RUN` names the errors"})
+            warnings.append({"code": "errors", "text": text, "next": "see the errors with `dbdyno report RUN`"})
     return warnings
 
 
@@ -177,7 +179,7 @@ def _machines(rows: list[TrendRun]) -> list[Caution]:
     left = sum(not row["comparable"] for row in rows)
     if left:
         text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
-        warnings.append({"code": "machine", "text": text, "next": "their canaries stand in the table"})
+        warnings.append({"code": "machine", "text": text, "next": "compare their canaries in the table"})
     return warnings
 
 
@@ -187,4 +189,4 @@ def _dates(runs: Sequence[Run]) -> list[Caution]:
     if not count:
         return []
     text = f"{count} of {len(runs)} runs are dated by the modification time of an imported file, which a copy changes"
-    return [{"code": "date", "text": text, "next": "`dbdyno runs import --started TIME` sets it"}]
+    return [{"code": "date", "text": text, "next": "set the time with `dbdyno runs import --started TIME`"}]

@@ -1,10 +1,10 @@
 """Rows of a trend: the value of each arm in each run, and whether the run counts.
 
 The value of a run is the geometric mean over its blocks: of the arm's own values (its level), or of their ratios to the
-base arm in the same blocks. A machine that became slower changes every level and no ratio, so the ratio is followed if
-a plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) differ from most other runs was made on a
-machine in another state: it is shown, but does not count for a change. An arm does not count either in a run in which
-it or its base failed, because its remaining transactions may be the quick ones.
+base arm in the same blocks. A machine that became slower changes every level and no ratio, so the ratio is followed
+over time if the plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) differ from most other runs was
+made on a machine in another state: it is shown, but not used to find changes. If an arm or its base had failures in a
+run, the arm's value is not used either, because the remaining transactions may be the quick ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import ArmMeasures
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
-"""Largest log ratio of the median of a run's canary to that of all runs: 15 % for CPU, a factor of 2.7 for fsync."""
+"""Largest log ratio of a run's canary to the median of all runs: 15 % for CPU, a factor of 2.7 for fsync."""
 
 
 def bases_of(run: Run) -> dict[str, str]:
@@ -35,7 +35,7 @@ def bases_of(run: Run) -> dict[str, str]:
 
 
 def rows_of(runs: Sequence[Run], headline: str, bases: dict[str, str]) -> list[TrendRun]:
-    """Return a row for each run; an arm in `bases` has its ratio to its base as value, any other its level."""
+    """Return a row for each run; the value of an arm in `bases` is its ratio to its base, otherwise its level."""
     rows = [_row(run, headline, bases) for run in runs]
     _compare_machines(rows)
     return rows
@@ -84,7 +84,7 @@ def _row(run: Run, headline: str, bases: dict[str, str]) -> TrendRun:
 
 
 def _logs(arm: ArmMeasures, headline: str) -> list[float]:
-    """Return the logarithms of an arm's values by block; NaN for a block without a value."""
+    """Return the logarithms of an arm's values by block; a block without a value is NaN."""
     return [math.log(value) if value > 0 and math.isfinite(value) else math.nan for value in arm.values[headline]]
 
 

@@ -1,8 +1,9 @@
 """Words of a trend: the verdict on its changes and drifts.
 
-A change at a run is "slower" or "faster". So is a level that moved, if the runs cannot show whether it moved at once:
-the size is known, the position is not. A drift that no step fits is attributed to the arm if its ratio to a base arm
-drifts. The drift of a level may be the machine's, so the decision is then "unclear".
+A change at a run is "slower" or "faster". This also applies to a level that moved if the runs cannot show whether it
+moved in one step: the size of the change is known, its position is not. A drift that no step fits is attributed to the
+arm if its ratio to a base arm drifts. The drift of a level may come from the machine, so the decision is then
+"unclear".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dbdyno.study.analysis.contract.rows import VerdictRow
 
 
 class Change(TypedDict):
-    """A lasting change from a run on; it began with one of the runs `first` to `last`."""
+    """A lasting change; it began with one of the runs `first` to `last`, most likely `run`."""
 
     run: int
     first: int
@@ -41,8 +42,8 @@ class Drift(TypedDict):
 class ArmRow(TypedDict):
     """An arm of the trend.
 
-    `base` is set if its ratio to it is followed. `runs` is the number of its runs that count; `found_from` is the ratio
-    from which on a change would have been found.
+    `base` is set if the arm's ratio to this base is followed. `runs` is the number of runs in which the arm counts;
+    `found_from` is the smallest ratio that would be found as a change with 80 % power.
     """
 
     name: str
@@ -113,7 +114,7 @@ def _base_text(arm: ArmRow) -> str:
 
 
 def _first_runs(change: Change, rows: list[TrendRun]) -> str:
-    """Return the runs that may be the first of a change, in words."""
+    """Return a text on the runs with which a change may have begun."""
     first, last = change["first"], change["last"]
     if first == last:
         return "that run and no other"

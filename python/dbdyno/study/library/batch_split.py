@@ -58,8 +58,8 @@ def _chunks(rows: int, processes: list[int]) -> int:
     chunks = rows // CHUNK // common * common
     if chunks == 0:
         raise PlanError(
-            f"{rows} rows are {rows // CHUNK} chunks of {CHUNK}, too few to be divided evenly by every "
-            f"number of processes",
+            f"{rows} rows are {rows // CHUNK} chunks of {CHUNK}, too few to be divided evenly among "
+            f"each number of processes",
             where="--set rows",
             next_step=f"use at least {common * CHUNK:,} rows",
         )

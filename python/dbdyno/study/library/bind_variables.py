@@ -1,7 +1,7 @@
 """Study bind-variables: cost of literals instead of bind variables, and whether they prevent a server from scaling.
 
-Rows are looked up by random keys in three ways: with the key in the statement's text, with the key apart from a text
-that is parsed each time, and with a prepared statement.
+Rows are looked up by random keys with three kinds of statements: with the key in the text, with the key as a bind
+variable in a text that is parsed each time, and with a prepared statement.
 
 Limits: PostgreSQL has no shared pool that statement texts could flood, because each session parses for itself. The cost
 of literals there is the parsing and planning of each execution.

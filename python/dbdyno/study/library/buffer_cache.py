@@ -2,10 +2,10 @@
 
 PostgreSQL reads through the file system's cache: a page that is not in shared_buffers is copied from there by a system
 call. Separate servers run side by side, with shared_buffers from a part of the table to five times its size. The data
-are in memory in any case, so only the place differs. System CPU and system calls per transaction are reported. With
-`--set begin=hot,cold` turns also start hot or cold: for a cold turn the servers are restarted and the data are dropped
-from the file system's cache. (By PostgreSQL's own rule, a scan of a table larger than a quarter of shared_buffers does
-not stay there, which is why the largest size is so large.)
+are in memory in any case; only the cache that holds them differs. System CPU and system calls per transaction are
+reported. With `--set begin=hot,cold` turns also start hot or cold: for a cold turn the servers are restarted and the
+data are dropped from the file system's cache. (By PostgreSQL's own rule, a scan of a table larger than a quarter of
+shared_buffers does not stay there, which is why the largest size is so large.)
 
 On MariaDB (`--target mariadb`) InnoDB's buffer pool reads past the file system's cache (`innodb_flush_method=O_DIRECT`,
 its default since 10.6) or through it (`fsync`); there the question is the cost of a page that is not in the pool.
@@ -30,11 +30,11 @@ LOADS = {
 }
 BEGINNINGS = {"hot": Level("hot"), "cold": Level("cold", cold=True)}
 PLAIN = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off", "autovacuum": "off"}
-"""One process does the work, starts at the beginning of the table, and runs without autovacuum."""
+"""Settings so that one process does the work, begins at the start of the table, and runs without autovacuum."""
 
 
 def _server(arm: Arm) -> Server:
-    """Return the arm's own server; cold turns restart theirs, so it differs from that of hot turns."""
+    """Return the arm's own server; cold turns restart their server, so hot turns have a different one."""
     begin, size = arm.levels["begin"], arm.levels["shared_buffers"]
     return Server(settings={"shared_buffers": size, "cluster_name": begin, **PLAIN})
 
@@ -47,7 +47,7 @@ MARIADB = {
     "rows": "400000",
 }
 NUMBERS = {"hot": "1", "cold": "2"}
-"""Server numbers that make the servers of cold turns distinct, so that restarts affect no hot turn."""
+"""Server numbers that give cold turns separate servers, so that their restarts do not affect hot turns."""
 
 
 def _mariadb_server(arm: Arm) -> Server:
@@ -72,7 +72,7 @@ def _make_plan(
     server: Callable[[Arm], Server],
     table: Callable[[int], WorkloadSetup],
 ) -> Plan:
-    """Return the plan over loads, starts (hot or cold), and the factors of the server's memory."""
+    """Return the plan whose factors are the load, the start (hot or cold), and the server's memory."""
     rows = one_number(options["rows"], "rows")
     beginnings = choose_levels(BEGINNINGS, options["begin"], "begin")
     cold = any(level.cold for level in beginnings)

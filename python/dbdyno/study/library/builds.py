@@ -2,8 +2,8 @@
 
 The study creates a small C project and builds it with `make -j N`, several builds at once, each in a separate folder. A
 build always compiles every file; earlier results are removed before each build, which is not timed. The headline is
-builds per second, which covers jobs in a build and builds at once alike. The CPU of a whole build is reported for each
-arm.
+builds per second, which measures both threads within a build and builds at the same time. The CPU of a whole build is
+reported for each arm.
 
 Limits: sources and results are in the file system's cache. A project of a few dozen files has little work that only one
 process can do (the link step), which is what limits `-j` in large projects.
@@ -22,7 +22,7 @@ from dbdyno.study.plan.targets import COMMANDS
 MAKE = "env -u MAKEFLAGS -u MAKELEVEL make -s -C {source} OUT=out{session}"
 
 TURN_LEAST = 4
-"""Smallest number of builds in a turn; with more builds at once, each of them builds once."""
+"""Smallest number of builds in a turn; if more builds run at the same time, each builds once."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

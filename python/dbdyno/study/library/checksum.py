@@ -1,4 +1,4 @@
-"""Study checksum: cost of checksums of data pages, and of full-page images in addition.
+"""Study checksum: cost of checksums on data pages, and the additional cost of full-page images.
 
 Two separate servers, created by initdb with and without checksums, run side by side; the arms alternate in slices.
 Readers scan a table that does not fit into shared_buffers, so each page that is read is verified. Writers change single

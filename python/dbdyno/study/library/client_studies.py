@@ -1,4 +1,4 @@
-"""Common plan of the studies about clients: a table made for the study, one script, and a curve for each factor."""
+"""Common plan of the studies on clients: a table created for the study, one script, and a curve for each factor."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def client_plan(
         table: Name of the table, and the SQL that creates it in the schema.
         schedule: Schedule of the plan.
         judge: Rules of the verdict.
-        plans_counted: True if the server counts statements and their plans.
+        plans_counted: True if the server must count statements and how often it plans them.
         caches_recorded: True to record what a session caches of its statements.
     """
     name, made = table

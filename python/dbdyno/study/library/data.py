@@ -22,7 +22,7 @@ class WorkloadSetup(TypedDict):
 
 
 def keyed_table(rows: int, table: str = TABLE) -> WorkloadSetup:
-    """Return the set-up of a table with the key `id` from 1 to `rows`, an `amount` to read or change, and filler.
+    """Return the set-up of a table with a key `id` from 1 to `rows`, an `amount` to read or update, and padding.
 
     A row has about 128 bytes. The table is vacuumed, so that the first reader writes no hint bits.
     """
@@ -65,9 +65,9 @@ def scan_of(table: str) -> str:
 
 
 def table_read_statements(table: str) -> list[str]:
-    """Return set-up statements that load a table and its index into the buffers by reading them once.
+    """Return set-up statements that bring a table and its index into the buffers by reading both once.
 
-    A scan leaves in shared_buffers what it read, unless the table is larger than a quarter of them.
+    The rows that a scan read stay in shared_buffers unless the table is larger than a quarter of shared_buffers.
     """
     return [
         scan_of(table).rstrip(),
@@ -78,6 +78,6 @@ def table_read_statements(table: str) -> list[str]:
 
 
 def timed_commits(plan: Plan) -> Plan:
-    """Return a model's plan of commits, changed for a real engine: turns of one second, with the commits timed."""
+    """Return a model's plan of commits adapted to a real engine: turns of one second, in which commits are timed."""
     schedule, judge = replace(plan.schedule, turn_ns=TURN_NS), replace(plan.judge, operation="commit")
     return replace(plan, schedule=schedule, judge=judge, watch=Watch(overhead_blocks=0))

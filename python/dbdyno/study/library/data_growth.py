@@ -1,13 +1,15 @@
 """Study data-growth: whether the cost of the same load stays the same as the data grow.
 
-One user runs each of six transactions of an order system on 1, 10 and 40 times the rows. A benchmark of equal load
-should not slow down because its tables grew; a transaction that does slow down touches more blocks each time. Each
-transaction therefore has a separate curve, with the number of blocks that it touched, counted by pg_stat_statements.
+One user runs each of six transactions of an order system on 1, 10 and 40 times the rows. If the load stays the same, a
+benchmark should not slow down because its tables grew; a transaction that does slow down touches more blocks at each
+execution. Each transaction therefore has a separate curve, with the number of blocks that it touched, counted by
+pg_stat_statements.
 
 Customers and products do not grow with the orders, as in the source: a customer of the large database has forty times
 the orders of a customer of the small one.
 
-Limits: the data fit into shared_buffers as long as they can; there is one session, so nothing waits for others.
+Limits: the data fit into shared_buffers unless they are larger than it; there is only one session, so there is no
+waiting for other sessions.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ TRANSACTIONS = {
     "sales of a product": "select sum(amount) from {t} where product = :product;",
     "open orders": "select count(*) from {t} where state = 0;",
 }
-"""The first three take the same work at any size; the work of the others grows with the size."""
+"""Script of each transaction; the work of the first three is the same at any size, that of the others grows."""
 _DRAW = f"\\set customer random(1, {CUSTOMERS})\n\\set product random(1, {PRODUCTS})\n\\set id random(1, :orders)\n"
 
 
@@ -51,7 +53,7 @@ def _make_tables(orders: int) -> list[str]:
 
 
 def _with_script(arm: Arm, base: int) -> Arm:
-    """Return the arm with its transaction on its own table."""
+    """Return the arm with the script of its transaction, which runs on the table of the arm's size."""
     name, orders = arm.levels["transaction"], base * int(arm.levels["times"])
     text = TRANSACTIONS[name].format(t=_table(orders))
     return replace(arm, scripts=[Script(name, f"{_DRAW}{text}\n")], variables={"orders": str(orders)})

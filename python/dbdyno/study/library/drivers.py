@@ -4,7 +4,7 @@ The same query is run by each installed client: row by row (psycopg, asyncpg, JD
 frame (pandas, ConnectorX, ADBC, polars, R). The base is dbdyno's own client, which only counts rows: the minimum that
 the server and the network need.
 
-Limits: one session; everything is on one host, so the CPU of a client may be taken from the server.
+Limits: one session; everything is on one host, so a client may use CPU that the server needs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Study fetch-size: gain of taking many rows from the server at a time.
+"""Study fetch-size: benefit of fetching many rows from the server at a time.
 
-A query of some thousand rows is read to its end with different fetch sizes. Each fetch is a round trip, so the time
+All rows of a query (some thousands) are fetched, with different fetch sizes. Each fetch is a round trip, so the time
 grows with their number; the time of a round trip depends on the network and on the driver.
 
 Limits: server and client are on one host unless --target names another, so without a delay a round trip is as short as
@@ -26,7 +26,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = numbers(options["rows"], "rows")
     if len(rows) > 1:
         raise PlanError(
-            "expected one number of rows for the table",
+            "expected only one number of rows for the table",
             where="--set rows",
             next_step="run the study once for each number of rows",
         )

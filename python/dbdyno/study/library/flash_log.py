@@ -1,8 +1,8 @@
 """Study flash-log: effect on commits of writing redo to disk and flash at once.
 
 A cell with a flash log sends each redo write to disk and flash at once and answers as soon as the first of them is
-durable. Twenty sessions update a row and commit. The study compares the commits, and counts which of disk and flash was
-first.
+durable. Twenty sessions update a row and commit. The study compares the times of commits, and counts how often the disk
+and how often the flash was first.
 
 On a real PostgreSQL over modelled devices the log is on the disk, or on disk and flash at once: the device `flash-log`.
 

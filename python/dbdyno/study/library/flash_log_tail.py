@@ -1,16 +1,16 @@
 """Study flash-log-tail: effect of a flash log on the longest commits.
 
-It is like flash-log, but with forty sessions that update rows of a table larger than the buffers, and with attention to
-the tail: the 10,000 longest commits of both arms together, how many of them each arm has, and the high quantiles.
-Nothing is cut off.
+It is like flash-log, but with forty sessions that update rows of a table larger than the buffers. It reports on the
+tail: how many of the 10,000 longest commits of both arms belong to each arm, and the high quantiles. No outliers are
+removed.
 
 Where the tail comes from, on the modelled cells: a controller writes its memory to disk every 4 s, with the last line
 of the log among the blocks of tables. The next redo write needs this line and waits until the disk has it.
 
-Limits: on a model. Whether the disks of the machine have a tail at all depends on their parameters: a disk that is
-never busy with anything else has none to remove. If the longest commit without a flash log takes less than 100 times
-the median, the verdict is withheld and the exit code is 1, because the effect that the source saw (290 times) cannot
-be judged.
+Limits: it runs only on a model. Whether the disks of the machine have a tail at all depends on their parameters: a disk
+that is never busy with anything else has none to remove. If the longest commit without a flash log takes less than 100
+times the median, the verdict is withheld and the exit code is 1, because the effect that the source saw (290 times)
+cannot be judged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dbdyno.study.plan.plan import Judge, Plan, Workload
 from dbdyno.study.plan.study import Factor, Study
 
 TAIL_TIMES = 100.0
-"""Smallest ratio of the longest commit to the median for a verdict; it is 290 in the source."""
+"""Smallest ratio of the longest commit to the median that permits a verdict; the source measured 290."""
 QUICK = 3_000
 """Transactions of a session in a quick block."""
 

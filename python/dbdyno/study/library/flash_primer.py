@@ -5,9 +5,8 @@ us. A new card has erased blocks ready. A card that was written at random for a 
 pages out of a block, program them elsewhere, and erase the block: each write of the host becomes several. How many
 depends on the spare flash that the host does not see.
 
-The number of sessions that change pages at random is so large that the database writer keeps the card busy; the card's
-limit is then what the sessions get. The buffer cache is small, so that changes reach the card and do not stay in
-memory.
+So many sessions change pages at random that the database writer keeps the card busy; the throughput of the sessions is
+then limited by the card. The buffer cache is small, so that changes reach the card and do not stay in memory.
 
 Limits: on a model only, whose card is scaled down (1 GB) and starts fresh or in the steady state; the transition from
 one to the other is not modelled here.

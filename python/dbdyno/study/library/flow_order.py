@@ -100,8 +100,8 @@ def _on_flows(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 def _arms(engine: str, lines: int, sized: bool) -> list[Arm]:
     """Return one arm for each order and optimizer setting.
 
-    Their base is the same engine's well written flow without the optimizer; for the badly written, optimized flow it is
-    the badly written one without the optimizer.
+    Their base is the good order on the same engine, without the optimizer. For the bad order with the optimizer, the
+    base is the bad order without it.
     """
     text = TEXTS[ENGINES[engine].language]
     more = f", {lines:,} lines" if sized else ""

@@ -2,11 +2,12 @@
 
 ANALYZE samples 300 rows for each unit of the statistics target, so the target sets the sample. The degree is the number
 of sessions that analyze tables at once, each table by one of them, as `vacuumdb --analyze-only --jobs` does. The
-headline is tables per second, so that degree and sample have the same measure.
+headline is tables per second, so that degree and sample size are measured in the same unit.
 
 On MariaDB (`--target mariadb`) ANALYZE TABLE gathers two kinds of statistics, and `--set statistics=` selects one:
-`columns` (PERSISTENT FOR ALL; the sample is a percentage of the rows, `analyze_sample_percentage`), or InnoDB's
-`indexes` (pages of each, `innodb_stats_persistent_sample_pages`, which is one value for the whole server).
+`columns` (PERSISTENT FOR ALL; the sample is a percentage of the rows, `analyze_sample_percentage`), or `indexes`
+(InnoDB's statistics from sampled pages of each index, `innodb_stats_persistent_sample_pages`, a setting of the whole
+server).
 
 Limits: the tables are alike and in memory. PostgreSQL does not split the ANALYZE of one table, so one large table gains
 nothing from the degree. vacuumdb itself is not run.
@@ -30,7 +31,7 @@ KINDS = {
     "columns": ("analyze_sample_percentage", f"analyze table {NAME}:client_id persistent for all;\n"),
     "indexes": ("innodb_stats_persistent_sample_pages", f"analyze table {NAME}:client_id;\n"),
 }
-"""Statistics of MariaDB: the setting of their sample, and the statement that gathers them."""
+"""Kinds of statistics in MariaDB: the setting that controls their sample, and the statement that gathers them."""
 MARIADB = {"statistics": "columns", "sample": "1,10,100", "degree": "1,2,4", "rows": "10000"}
 
 
@@ -43,7 +44,7 @@ def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     kind = options["statistics"]
     if kind not in KINDS:
         raise PlanError(
-            f"{kind!r} is not one of {' and '.join(KINDS)}",
+            f"{kind!r} is not one of the kinds {' and '.join(KINDS)}",
             where="--set statistics",
             next_step="name one or both of them",
         )

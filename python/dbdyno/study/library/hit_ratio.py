@@ -1,16 +1,16 @@
 """Study hit-ratio: whether the buffer cache's hit ratio is a measure of performance.
 
 A mix of about fifty statements runs on eight tables of 500 to 400,000 rows, which together are larger than the cache.
-The engine counts calls, time, blocks found in the cache and blocks read for each statement (pg_stat_statements). Over
-the statements, the hit ratio is correlated with the mean time of a call, and so is what else might explain that time:
-blocks touched, blocks read, blocks sorted to disk, rows.
+The engine counts calls, time, blocks found in the cache and blocks read for each statement (pg_stat_statements). Across
+the statements, the study computes how the mean time of a call is correlated with the hit ratio, and with other possible
+explanations: blocks touched, blocks read, blocks sorted to disk, rows.
 
-With `--set workload=watch` the only load is one idle session; the statements are those that others run on the engine
-meanwhile.
+With `--set workload=watch` the only load is one idle session; the statements are those that other sessions run on the
+engine during the study.
 
-Limits: statements are treated as independent observations, which in one application they are not quite; a "read" block
-may come from the operating system's cache; only statements that run in this database, and end while the study runs, are
-seen.
+Limits: statements are treated as independent observations, although those of one application are not fully independent;
+a "read" block may come from the operating system's cache; only statements that run in this database, and end while the
+study runs, are seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbdyno.study.plan.study import Factor, Study
 
 ROWS = (500, 2_000, 8_000, 25_000, 50_000, 100_000, 200_000, 400_000)
 _SLOW = 50_000
-"""Number of rows of a table from which on whole-table statements are rarer in the mix."""
+"""Number of rows of a table above which statements that read the whole table are rarer in the mix."""
 
 _TEMPLATES: tuple[tuple[str, int, str], ...] = (
     ("key lookup", 20, "select amount from {table} where id = :at;"),

@@ -1,6 +1,6 @@
 """Study insert-size: number of rows per insert statement, and per commit.
 
-Every operation inserts the same 1,000 rows, in statements of 1 to 1,000 rows each. A millisecond of its time is
+Every operation inserts the same 1,000 rows, in statements of 1 to 1,000 rows each. A millisecond per operation is
 therefore a microsecond per row, and the work of all arms is equal. The commit is at the end of the operation, after
 each statement, or after a number of rows. The forms:
 
@@ -74,7 +74,7 @@ def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
         if not word.isdecimal() or any(not int(word) or int(word) % batch or rows % int(word) for batch in batches):
             raise PlanError(
                 f"commit {word!r} is neither {END} nor {STATEMENT}, nor a divisor of {rows} that is a multiple"
-                f" of {', '.join(map(str, batches))} (the rows of a statement)",
+                f" of {', '.join(map(str, batches))} (the numbers of rows per statement)",
                 where="--set commit",
                 next_step=f"write for example --set commit={END},{STATEMENT},{max(batches)}",
             )
@@ -83,7 +83,10 @@ def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
 
 
 def _script(statement: str, batch: int, rows: int, commit: int | None) -> Script:
-    """Return an operation: `rows` rows in statements of `batch`, committed after `commit` rows or each statement."""
+    """Return an operation's script: `rows` rows in statements of `batch` rows, with a commit after `commit` rows.
+
+    If `commit` is None, each statement commits.
+    """
     if commit is None:
         text = statement * (rows // batch)
     else:
@@ -92,7 +95,7 @@ def _script(statement: str, batch: int, rows: int, commit: int | None) -> Script
 
 
 def _variables(form: str, batch: int) -> dict[str, str]:
-    """Return the rows of a batch for forms that send them as a whole: as arrays, or as text for `stdin`."""
+    """Return the script variables with the rows of a batch, for forms that send a batch in one piece."""
     if form in ("copy", "load"):
         return {"stdin": "".join(f"{1_000_000 + at}\t42\tsixteen_letters_\n" for at in range(batch))}
     if form != "array":

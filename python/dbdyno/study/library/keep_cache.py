@@ -1,12 +1,12 @@
 """Study keep-cache: effect of CELL_FLASH_CACHE KEEP on the first scan of a table and on later ones.
 
 By default large reads bypass the flash cache of storage cells. A table with KEEP is cached: its first scan brings the
-blocks into the cache, later scans read from disk and flash at once. Each block of the run scans from an empty cache:
-once, or a second time after a first scan that does not count.
+blocks into the cache, and later scans read from disk and flash in parallel. Each block of the run starts with an empty
+cache and measures either the first scan, or a second scan after a first scan that does not count.
 
-Limits: on a model only. A cell brings lines into its cache one at a time, which is assumed; how much longer the first
-scan takes depends on how fast it could go, and so on the I/Os that a job has under way (`dbdyno model map N10`). The
-longest wait of the source is not reproduced.
+Limits: on a model only. The model assumes that a cell brings lines into its cache one at a time. How much longer the
+first scan takes depends on how fast it would be otherwise, and so on the number of I/Os that a job has in flight
+(`dbdyno model map N10`). The longest wait in the source is not reproduced.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Study key-lookup: cost of a lookup by key, depending on where the row is.
 
 On PostgreSQL each place is a separate server: one whose shared_buffers hold the table; one with very small
-shared_buffers, so that pages come from the file system's cache; and the same started cold, so that pages come from the
-storage. A cold turn has so few lookups that hardly any finds a page that an earlier one read; what the sessions really
-read from the storage is reported. Over modelled devices (`--target postgres+device:NAME`) the places are disk and
-flash: cold servers with their data on one of them. On a model with storage cells the places are the disks, the flash
-cache, and flash itself.
+shared_buffers, so that pages come from the file system's cache; and the same server started cold, so that pages come
+from the storage. A cold turn has so few lookups that hardly any lookup finds a page that an earlier one read. The study
+reports how much the sessions really read from the storage. Over modelled devices (`--target postgres+device:NAME`) the
+places are disk and flash: cold servers with their data on one of them. On a model with storage cells the places are the
+disks, the flash cache, and flash itself.
 
 Limits: one table, together with its index; a cache below the file system (of a controller, or of the host of a virtual
 machine) makes the storage look faster than its devices.
@@ -24,7 +24,7 @@ from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import plan_on_target
 
 SECOND = 1_000_000_000
-"""Duration [ns] of lookups before a hot turn counts, after which its process has mapped the pages of shared memory."""
+"""Duration of lookups before a hot turn counts [ns]; by then its process has mapped the pages of shared memory."""
 LARGE, SMALL = "large", "small"
 
 
@@ -69,7 +69,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 FEW = {"database.buffers.buffers": "200"}
-"""Too few buffers to find a block in."""
+"""Setting with too few buffers for lookups to find their blocks in the buffer cache."""
 MODELLED = {
     "disk": Level("disk", {**FEW, "cells.flash_cache.mode": "none"}),
     "flash-cache": Level("flash-cache", FEW),
@@ -99,7 +99,7 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 
 ON_PLACES = {"disk": "disk-15000", "flash": "flash-2011"}
-"""Device of the data for each place of the model that a device can be."""
+"""Modelled device for the data, for each place of the model that such a device can represent."""
 ON_DEVICE = {"place": "disk,flash", "rows": "50000", "lookups": "300", "sessions": "1", SMALL: "1MB"}
 
 

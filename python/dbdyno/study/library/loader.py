@@ -1,10 +1,10 @@
-"""Study loader: the fastest way to load rows, and the amount of log that each way writes.
+"""Study loader: the fastest method to load rows, and the amount of log that each method writes.
 
 Every operation puts the same rows into a separate table that it has emptied before, and commits. Its time divided by
-its rows is the time per row, and the work of all arms is equal. The ways:
+its rows is the time per row, and the work of all arms is equal. The methods:
 
-    insert       a statement a row, one commit at the end
-    batch        insert ... values with 100 rows a statement
+    insert       one statement per row, one commit at the end
+    batch        insert ... values with 100 rows per statement
     array        one parameter per column: insert ... select from unnest(...) (PostgreSQL)
     copy         copy ... from stdin, as text (PostgreSQL)
     copy-binary  the same rows in COPY's binary form (PostgreSQL)
@@ -35,8 +35,8 @@ COLUMNS = "(id int, amount int, note text)"
 MINIMAL = Server(settings={"wal_level": "minimal", "max_wal_senders": "0", "wal_skip_threshold": "0"})
 """Server for `minimal`, with a wal_skip_threshold of 0.
 
-Below the default threshold (2 MB, more than these rows take) the server logs whole pages instead of syncing the file;
-such a load wrote twice the log of a plain copy.
+Below the default threshold (2 MB, more than the size of these rows) the server logs whole pages instead of syncing the
+file; such a load wrote twice as much log as a plain copy.
 """
 _DRAW = "\\set id random(1, 1000000000)\n"
 
@@ -118,7 +118,7 @@ def _variables(way: str, rows: int) -> dict[str, str]:
 
 
 def binary(numbers: Sequence[int]) -> bytes:
-    """Return the rows in COPY's binary form: PostgreSQL's documentation of COPY, chapter Binary Format."""
+    """Return the rows in COPY's binary form (see "Binary Format" in PostgreSQL's documentation of COPY)."""
     head, end = b"PGCOPY\n\xff\r\n\0" + bytes(8), struct.pack(">h", -1)
     form = struct.Struct(">hiiiii16s")
     rows = b"".join(form.pack(3, 4, number, 4, 42, len(NOTE), NOTE.encode()) for number in numbers)
@@ -137,7 +137,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, known: Mapping[str, Call
     rows = one_number(options["rows"], "rows")
     if rows % BATCH:
         raise PlanError(
-            f"{rows} rows are not a multiple of {BATCH}, the rows of one statement",
+            f"{rows} rows are not a multiple of {BATCH}, the number of rows per statement",
             where="--set rows",
             next_step="write for example --set rows=10000",
         )
@@ -145,7 +145,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, known: Mapping[str, Call
     unknown = next((way for way in ways if way not in known), None)
     if unknown is not None:
         raise PlanError(
-            f"{unknown!r} is not a level of this factor",
+            f"{unknown!r} is not a loading method",
             where="--set way",
             next_step=f"name one or several of {', '.join(known)}",
         )

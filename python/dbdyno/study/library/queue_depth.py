@@ -1,8 +1,9 @@
 """Study queue-depth: which limit keeps a large array idle while the host waits.
 
 Jobs read 1 MB at a time from a stripe over many LUNs. The stripe width determines into how many pieces a read is
-divided, the host's limit per LUN how many of them may be in flight, and the channels how many commands they accept. The
-sweep increases the number of jobs for each combination of stripe width and limit: a curve per setting.
+divided. The host's limit per LUN determines how many pieces can be in flight, and each channel limits how many commands
+it accepts. The sweep increases the number of jobs for each combination of stripe width and limit, with one curve per
+combination.
 
 Limits: on a model only; all jobs read from one file system, so each LUN serves all of them.
 """

@@ -2,11 +2,11 @@
 
 A redo write is a whole number of redo blocks. If a block is smaller than the flash page on which it is stored, the card
 reads the page, changes it and programs it again; if a block is a page, the card only programs it. There are three arms:
-small blocks on flash, large blocks on flash compared with them, and the disk with large blocks compared with flash with
-large blocks.
+small blocks on flash, large blocks on flash (compared with small blocks on flash), and large blocks on disk (compared
+with large blocks on flash).
 
-PostgreSQL's log block is fixed at 8 kB. Over modelled devices the page of the flash is varied instead: one that is
-eight times as large as a log block, and one as large as it.
+PostgreSQL's log block is fixed at 8 kB. Over modelled devices the page of the flash is varied instead: one page size is
+eight times that of a log block, the other is equal to it.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ def _make_plan(options: Mapping[str, str], quick: bool, arms: list[Arm]) -> Plan
 
 
 def _arms(places: list[str], sizes: list[int]) -> list[Arm]:
-    """Return all sizes on the first device, compared with the first size; then the other devices with the last size.
+    """Return arms with all sizes on the first device, then an arm with the last size on each other device.
 
-    The other devices are compared with the first device at the last size.
+    On the first device, arms are compared with the first size; the other devices are compared with the first device at
+    the last size.
     """
 
     def arm(place: str, size: int, against: str | None) -> Arm:

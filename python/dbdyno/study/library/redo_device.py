@@ -7,8 +7,8 @@ smaller than its page.
 On a model the location of redo is a parameter of the machine, `storage.redo`; the names of the devices differ from
 machine to machine. On a real engine over modelled devices it is the device of the log; each arm has a server.
 
-Limits: PostgreSQL writes its log in blocks of 8 kB, so a commit there never changes a part of a flash page of 4 kB:
-what makes the model's flash slow does not happen to it.
+Limits: PostgreSQL writes its log in blocks of 8 kB, so a commit there never changes a part of a flash page of 4 kB: the
+effect that makes the model's flash slow does not occur there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Study redo-size: time of a commit as a function of the redo written before it.
 
-One session commits transactions of random redo size, as fine-grained as the load allows. Every commit has a random
-size, so that drift of the machine affects all sizes alike. Sizes are not assumed but read from the log's position
-before each commit. The workload is typed: PostgreSQL runs it as a script, a model runs it directly; nothing else
-differs between them.
+One session commits transactions of random redo size, in steps as fine as the load allows. Because every commit has a
+random size, drift of the machine affects all sizes alike. Sizes are not assumed but read from the log's position before
+each commit. The workload is typed: PostgreSQL runs it as a script, a model runs it directly; nothing else differs
+between them.
 
 Limits: a commit waits for the redo of all sessions, so other writers on the engine blur the curve; no standby.
 """

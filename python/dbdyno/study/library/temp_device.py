@@ -1,19 +1,20 @@
-"""Study temp-device: effect of the device of temporary files, and of the memory of a sort.
+"""Study temp-device: effect of the device for temporary files, and of the memory for a sort.
 
-Sorts that do not fit into work_mem write runs to temporary files and read them again. Each place is a folder in which
-the study creates a separate server, so that its temporary files are there; or, with an existing server (--target), the
-name of a tablespace for temp_tablespaces. If work_mem is large enough nothing is written, and the places are alike:
-that end of the curve verifies the rest.
+Sorts that do not fit into work_mem write sorted runs to temporary files and read them again. Each place is a folder in
+which the study creates a separate server, so that its temporary files are there; or, with an existing server
+(--target), the name of a tablespace for temp_tablespaces. If work_mem is large enough nothing is written, and the
+places are alike: that end of the curve verifies the rest.
 
-Over modelled devices (`--target postgres+device:NAME`) a place is the device of the data, with them of the temporary
-files; the kernel keeps nothing of it (`direct_io`), so that each read and write is the device's. A model sorts on the
+Over modelled devices (`--target postgres+device:NAME`) a place is the device that holds the data and the temporary
+files. The kernel does not cache it (`direct_io`), so that each read and write reaches the device. A model sorts on the
 device `storage.temp` of its machine.
 
 On MariaDB (`--target mariadb`) a place is a folder for `tmpdir`, with which the embedded server is restarted between
 blocks, and the memory is `sort_buffer_size`.
 
 Limits: the kernel keeps recently written data in memory as long as there is room, so a slow device is visible only with
-sorts larger than free memory, or if its writers are throttled. The bytes that went to the storage are reported.
+sorts larger than free memory, or if its writers are throttled. The study reports the bytes that were written to the
+storage.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ MODEL = {"place": "log_sas,log_flash", "work_mem": "64kB,1MB,64MB", "rows": "100
 
 
 def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    """Return the plan for a model: sorts of as many bytes, in sort areas as large as work_mem."""
+    """Return the plan for a model: sorts of the same number of bytes, in sort areas as large as work_mem."""
     places = [Level(name, {"storage.temp": name}) for name in option_values(options["place"], "place")]
     sorts: dict[str, Value] = {"bytes": one_number(options["rows"], "rows") * ROW_BYTES}
     plan = _make_plan(options, quick, "work_mem", places, keyed_table)

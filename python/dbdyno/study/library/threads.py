@@ -27,7 +27,7 @@ PROGRAMS = {
     "pbzip2": "pbzip2 -q -c -1 -p{threads} {corpus}",
     "lbzip2": "lbzip2 -q -c -1 -n {threads} {corpus}",
 }
-"""Command line of each program, with its number of threads and pieces of work that threads can share."""
+"""Command line of each program, with its number of threads, and with 512 KiB pieces that threads can share."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

@@ -1,8 +1,8 @@
-"""Study wide-loader: the best way to load rows into a wide table of Cassandra.
+"""Study wide-loader: the best method to load rows into a wide table of Cassandra.
 
 A join of customers, orders and lines becomes wide rows: a partition per customer, its segment as a static column, a row
-per line. Each way writes the same rows into the study's own table. The table is emptied before each load, which is not
-timed, and its rows are counted afterwards: a way that loses a row ends the run.
+per line. Each method writes the same rows into the study's own table. The table is emptied before each load, which is
+not timed, and its rows are counted afterwards: if a method loses a row, the run ends.
 
     row       one statement per row, waiting for each
     async     one statement per row, 100 at a time, by the driver's own execute_concurrent
@@ -11,8 +11,8 @@ timed, and its rows are counted afterwards: a way that loses a row ends the run.
 
 Without a target it starts a Cassandra on this host, if the jars are installed.
 
-Limits: one Python process; `direct` starts two JVMs each time, and their time is reported beside the others. If the
-node is on the same machine, client and node share the processors.
+Limits: one Python process; `direct` starts two JVMs each time, and the time for these starts is reported separately. If
+the node is on the same machine, client and node share the processors.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Study write-back-cache: when a flash cache that holds writes helps.
+"""Study write-back-cache: when a flash cache that also holds writes helps.
 
 A write-through cache sends each write to disk before it answers; a write-back cache answers from flash and writes to
 disk later. Sessions wait for a database writer only indirectly, if no clean buffer is left (`free buffer waits`). The
 study therefore has two loads: one whose blocks do not fit into the buffer cache, so that every change must wait until
-another block is written, and one whose blocks do, so that sessions wait for commits.
+another block is written, and one whose blocks fit, so that sessions wait for commits.
 
 Everything is scaled down by the same factor, so that a cache is warm within seconds: 2,000 buffers, 16 MB of memory in
 each cell's controller, a table of 40,000 blocks. The ratios matter: a table far larger than both, which the flash cache
 holds completely.
 
-Limits: on a model only; no reads except by the updates.
+Limits: on a model only; the only reads are those of the updates.
 """
 
 from __future__ import annotations

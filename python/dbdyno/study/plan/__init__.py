@@ -1,1 +1,1 @@
-"""Plans: concrete studies, read from TOML, checked, and put in order."""
+"""Plans: concrete studies that are read from TOML, checked, and arranged in order."""

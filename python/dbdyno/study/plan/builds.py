@@ -3,8 +3,8 @@
     [workload]
     command = "{build}/bench --rows 1000"
 
-A plan for builds has one arm. What may differ from build to build is what an arm can have for itself: scripts, command,
-variables, server, client.
+A plan for builds has one arm. Builds can differ only in values that a single arm can have: scripts, command, variables,
+server, client.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
     first = next(iter(plans.values()))
     if len(first.arms) != 1:
         raise PlanError(
-            f"has {len(first.arms)} arms; each build becomes an arm of its own",
+            f"has {len(first.arms)} arms; expected one, because --build makes one arm per build",
             where=str(path),
             next_step="keep only one [[arm]]",
         )
     if PLACE not in first.toml:
         raise PlanError(
-            f"does not use the build: it does not contain {PLACE}",
+            f"does not use the build, because {PLACE} does not occur in the plan",
             where=str(path),
             next_step=f'write the folder of the build as {PLACE}, such as command = "{PLACE}/bench"',
         )
@@ -54,7 +54,7 @@ def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
 
 
 def text_for_builds(path: Path) -> str | None:
-    """Return the text of a plan file that names `{build}`; None for any other file, or one that cannot be read."""
+    """Return the text of a plan file that contains `{build}`; None for any other file, or for an unreadable one."""
     try:
         text = read_user_file(path)
     except (OSError, UnicodeDecodeError):
@@ -66,12 +66,12 @@ def _safe(folder: Path) -> str:
     """Return the absolute path of a folder as text.
 
     Raises:
-        PlanError: It has a character with a meaning in commands or scripts, such as a space.
+        PlanError: The path has a character with a special meaning in commands or scripts, such as a space.
     """
     text = str(folder.absolute())
     if not SAFE.fullmatch(text):
         raise PlanError(
-            "is a folder whose name contains a space or another special character of commands",
+            "is a folder whose name contains a space or a character that is special in commands",
             where=text,
             next_step="use a folder with only letters, digits and -_./",
         )
@@ -79,7 +79,7 @@ def _safe(folder: Path) -> str:
 
 
 def _arm(plan: Plan, name: str) -> Arm:
-    """Return the arm of a build, with all settings that the plan has for it."""
+    """Return the arm of a build, with the scripts, command and variables that the plan defines for it."""
     arm = plan.arms[0]
     return replace(
         arm,

@@ -1,4 +1,4 @@
-"""Factors of studies about clients: values of `--set client=psycopg,jdbc` and similar options as levels."""
+"""Factors of studies on clients: levels from the values of `--set client=psycopg,jdbc` and similar options."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Errors by name: PostgreSQL's condition names with their SQLSTATEs, and MariaDB's errors with their numbers.
 
-PostgreSQL's names are in `conditions.tsv`, a row per name; MariaDB's are in the core. A name may stand for several
+PostgreSQL's names are in `conditions.tsv`, a row per name; MariaDB's are in the core. A name can mean several
 SQLSTATEs, as in PL/pgSQL. SQLSTATEs without a name are also valid, because user procedures raise them. A MariaDB name
-stands for its number, because several errors share one SQLSTATE.
+means its number, because several errors share one SQLSTATE.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_state(text: str) -> bool:
 
 
 def resolve_codes(given: Iterable[str]) -> tuple[list[str], str | None]:
-    """Return the SQLSTATEs and MariaDB numbers for these codes and names, in order and each once.
+    """Return the SQLSTATEs and MariaDB numbers for these codes and names, in order and without duplicates.
 
     The second value is the first text that is neither a code nor a name, or None.
     """
@@ -58,7 +58,7 @@ def resolve_codes(given: Iterable[str]) -> tuple[list[str], str | None]:
 
 
 def suggestion(text: str) -> str:
-    """Return the next step for a text that is neither a code nor a name."""
+    """Return the next step of an error message about a text that is neither a code nor a name."""
     known = [*states(), *map(str.lower, _numbers())]
     close = difflib.get_close_matches(text.lower(), known, 1)
     return (

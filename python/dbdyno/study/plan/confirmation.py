@@ -31,7 +31,7 @@ def confirming_plan(plan: Plan, base: Arm, winner: Arm, blocks: int) -> Plan:
 
 
 def _text(plan: Plan, made: Plan, arms: list[Arm]) -> str:
-    """Return the plan's text with its factors and arms replaced; empty if it would be read back differently."""
+    """Return the plan's text with its factors and arms replaced; empty if reading that text gives another plan."""
     kept, skipping, inside = [], False, False
     for line in plan.toml.splitlines():
         match = _TABLE.match(line)

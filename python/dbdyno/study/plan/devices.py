@@ -5,7 +5,7 @@
     [[factor]]
     device = ["gp3", "io2", "nvme-2024"]            also device.wal = [...] and device.iops = [...]
 
-Plans keep the words as they were written; `bench.engine.volumes` says what they mean.
+Plans keep the values as they were written; `bench.engine.volumes` interprets them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEYS = (
         '"io2"',
     ),
 )
-"""Keys with a special meaning; any other is a parameter of the device, or `direct_io` or `poll`."""
+"""Keys with a special meaning; any other key is a parameter of the device, `direct_io` or `poll`."""
 
 
 OF_TARGET = (
@@ -45,11 +45,11 @@ OF_TARGET = (
         None,
     ),
 )
-"""Key in the table [target]."""
+"""Key that is allowed in the table [target]."""
 OF_ARM = (Key(DEVICE, DEVICE, "modelled devices below its server: data and log on one, or a table"),)
-"""Key of an arm."""
+"""Key that is allowed in an arm."""
 TYPE_WORDS = {DEVICE: 'a name such as "gp3", or a table such as {data = "gp3", wal = "io2"}'}
-"""Description of the type of these keys."""
+"""Description of the type of these keys, for error messages."""
 
 
 def read(reader: PlanReader, value: Any, where: str, at: int) -> dict[str, str]:
@@ -67,7 +67,7 @@ def read(reader: PlanReader, value: Any, where: str, at: int) -> dict[str, str]:
 
 
 def _flat(value: Mapping[str, Any]) -> JsonObject:
-    """Return `{wal = {device = "io2", iops = 1}}` as `{"wal": "io2", "wal.iops": 1}`."""
+    """Return the nested table `{wal = {device = "io2", iops = 1}}` as `{"wal": "io2", "wal.iops": 1}`."""
     found: JsonObject = {}
     for name, one in value.items():
         inner = one if isinstance(one, dict) else {DEVICE: one}
@@ -76,7 +76,7 @@ def _flat(value: Mapping[str, Any]) -> JsonObject:
 
 
 def _device_path(plan_file: Path, name: str) -> str:
-    """Return the path of a device's file, which is relative to the plan; a built-in name is unchanged."""
+    """Return the path of a device's file relative to the plan's folder; the name of a built-in device is unchanged."""
     return str(plan_file.parent / name) if name.endswith(".toml") else name
 
 
@@ -85,14 +85,14 @@ def _word(value: Any) -> str:
 
 
 def level(name: str, value: str) -> Level:
-    """Return the level of a device, of one part of a server (`wal`), or of a parameter (`iops`)."""
+    """Return a device, the device of one part of a server (`wal`), or a parameter (`iops`) as a level of a factor."""
     if name == DEVICE:
         return Level(value, device=single_device_table(value))
     return Level(f"{name} {value}", device={name: value})
 
 
 def plan_on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
-    """Return the plan with `--set` applied to its devices and their parameters; several values make several arms.
+    """Return the plan with the devices and parameters from `--set`; each combination of values becomes an arm.
 
     Raises:
         PlanError: A device or parameter does not exist, or there are too many arms.

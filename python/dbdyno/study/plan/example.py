@@ -19,7 +19,7 @@ _FACTOR = """\
 
 
 def example_plan() -> str:
-    """Return a plan that runs unchanged on the embedded engine, with every key explained."""
+    """Return the text of a plan that runs unchanged on the embedded engine and explains every key."""
     parts = [_HEAD, _keys(keys.TOP)]
     for name, table in keys.TABLES.items():
         parts.append(f"[{name}]  # {keys.TABLE_MEANING[name]}\n{_keys(table)}")

@@ -1,4 +1,4 @@
-"""Reader of the `[[factor]]` tables of a plan: what differs, with a list of its levels, and the resulting arms.
+"""Reader of the `[[factor]]` tables of a plan: each factor with its list of levels, and the resulting arms.
 
 [[factor]]
 sessions = [1, 2, 4, 8, 16]
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 ONE_AT_A_TIME = "one-at-a-time"
 DESIGNS = ("every-combination", ONE_AT_A_TIME)
 ARM = "arm"
-"""Name of the factor for the plan's own arms, if it has other factors too."""
+"""Name of the factor whose levels are the plan's own arms, if the plan has other factors too."""
 _TABLES = ("settings", "variables", "parameters", "network", "device")
 _OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch_size")
 _NAME_LONGEST = 60
 
 
 def arms_of(reader: PlanReader, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
-    """Return the names of the factors and the arms that they make; the `given` arms are levels of another factor.
+    """Return the factors' names and the resulting arms; the arms in `given` are levels of an additional factor.
 
     Errors are reported through the reader.
     """
@@ -155,7 +155,7 @@ class _Factor:
         self.reader.fail(message, "factor", key, self.at, step)
 
     def named(self, value: Any) -> Level:
-        """Return a level from a table with a name and any keys that an arm may have."""
+        """Return the level that a table describes: a name and any keys that an arm can have."""
         if not isinstance(value, dict):
             self.fail(
                 f'a level is a table such as {{name = "small", work_mem = "4MB"}}, found {value!r}'[:160], "levels"
@@ -165,7 +165,7 @@ class _Factor:
         return Level(**own, levels={self.name: own["name"]})
 
     def plain(self, value: Any) -> Level:
-        """Return a level that is a single value."""
+        """Return the level for a single value, such as a number or a word."""
         if not isinstance(value, str | int | float | bool):
             self.fail(f"a level of {self.key} is a word or a number, found {value!r}"[:120], self.key)
         if self.kind in _OWN:

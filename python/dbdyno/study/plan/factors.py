@@ -1,7 +1,7 @@
-"""Factors: what may differ between arms, and an arm for every combination of their levels.
+"""Factors: what can differ between arms, and an arm for every combination of their levels.
 
-A factor with one level applies to all arms and is in no name; with several, each level becomes a part of the arms'
-names. The combination of all first levels is the base. Pure.
+A factor with one level applies to all arms and does not appear in their names; if it has several levels, each level
+becomes a part of the arms' names. The combination of all first levels is the base. The functions have no side effects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OWN = (
 
 @dataclass(frozen=True)
 class Level:
-    """One value of a factor: its name within the name of an arm, and the fields of the arm that it sets."""
+    """One value of a factor: the part that it adds to an arm's name, and the fields of the arm that it sets."""
 
     name: str
     settings: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Level:
 
 
 def with_level(arm: Arm, level: Level) -> Arm:
-    """Return the arm with the values of the level; what the level does not set is unchanged."""
+    """Return the arm with the values of the level; fields that the level does not set are unchanged."""
     merged: JsonObject = {name: {**getattr(arm, name), **getattr(level, name)} for name in _DICTS}
     own = {name: value for name in _OWN if (value := getattr(level, name))}
     return replace(arm, **merged, **own)
@@ -77,7 +77,7 @@ def option_values(text: str, where: str) -> list[str]:
 
 
 def known_values(text: str, known: Iterable[str], where: str) -> list[str]:
-    """Return the values of `--set NAME=V1,V2`, all of which are known.
+    """Return the values of `--set NAME=V1,V2` after checking that all of them are in `known`.
 
     Raises:
         PlanError: A value is unknown or empty, or occurs twice.
@@ -131,7 +131,7 @@ def sessions(text: str, noun: str = "session") -> list[Level]:
 
 
 def curve_levels(factor: str, levels: Sequence[Level]) -> list[Level]:
-    """Return the levels for a factor over which the analysis draws a curve; their names are its positions."""
+    """Return the levels with their positions for a factor over which the analysis draws a curve."""
     return [replace(level, name=f"{factor} {level.name}", levels={factor: level.name}) for level in levels]
 
 
@@ -158,10 +158,10 @@ def doubling_numbers(limit: int) -> str:
 
 
 def one_number(text: str, where: str) -> int:
-    """Return the whole number above 0 of a factor that has one value.
+    """Return the value of a factor that must have a single value: a whole number above 0.
 
     Raises:
-        PlanError: It is not a whole number above 0, or there are several.
+        PlanError: The value is not a whole number above 0, or there are several values.
     """
     found = numbers(text, where)
     if len(found) > 1:
@@ -174,8 +174,8 @@ def one_number(text: str, where: str) -> int:
 def combine_levels(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
     """Return an arm for each combination of levels; the last factor changes fastest.
 
-    With `within`, an arm is compared with the one that has the first level of the last factor and is otherwise equal.
-    Without it, all arms are compared with the first.
+    If `within` is True, an arm is compared with the arm that has the first level of the last factor and otherwise the
+    same levels. If it is False, all arms are compared with the first arm.
     """
     varying = [len(levels) > 1 for levels in factors]
     arms: list[Arm] = []
@@ -190,10 +190,10 @@ def combine_levels(*factors: Sequence[Level], within: bool = False) -> list[Arm]
 
 
 def cross_factors(plan: Plan, factors: Mapping[str, str]) -> Plan:
-    """Return the plan with machine parameters as additional factors: each of its arms at each combination of values.
+    """Return the plan with machine parameters as additional factors: each arm is run at each combination of values.
 
-    An arm is compared with its own base at the same values. If the plan has a single arm, all are compared with the
-    first.
+    An arm is compared with its own base at the same values. If the plan has a single arm, all resulting arms are
+    compared with the first.
 
     Raises:
         PlanError: There are too many arms.
@@ -237,5 +237,5 @@ def _arm_name(arm: str, suffix: str, keep: bool) -> str:
 
 
 def _settle_comparison(arm: Arm, first: str) -> Arm:
-    """Return the arm without an explicit comparison if it is compared with the first arm, which is the default."""
+    """Return the arm without an explicit comparison if that is the default, a comparison with the first arm."""
     return replace(arm, against=None) if arm.against == first else arm

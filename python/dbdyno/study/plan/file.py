@@ -1,4 +1,4 @@
-"""Reader of plans in TOML. Every error names the file, the line, and what is allowed there."""
+"""Reader of plans in TOML; every error names the file, the line, and the allowed values."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from dbdyno.study.plan.workloads import builtin_workload
 
 
 def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[str, str] | None = None) -> Plan:
-    """Read and check a plan file; its factors may make up to `arms_most` arms.
+    """Read and check a plan file, whose factors can make at most `arms_most` arms.
 
-    `words` are replaced in all its texts.
+    In all texts of the plan, each key of `words` is replaced by its value.
 
     Raises:
         PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
@@ -83,7 +83,7 @@ def _replace_words(value: Any, words: Mapping[str, str]) -> Any:
 
 
 class _Reader:
-    """Reader of one plan; it keeps the text to find the line of a key for an error."""
+    """Reader of one plan; it keeps the plan's text so that errors can name the line of a key."""
 
     def __init__(self, text: str, path: Path, arms_most: int) -> None:
         self.arms_most = arms_most
@@ -177,7 +177,7 @@ class _Reader:
             self.fail(error.message, where, "dsn", at, error.next_step)
 
     def check_slices(self, schedule: Schedule, arms: int) -> None:
-        """Fail if a block would have more slices than can be kept apart."""
+        """Fail if a block would have more slices than the evidence can number."""
         if schedule.switch == "turns" or schedule.turn_transactions is not None:
             return
         turn_ns = schedule.turn_ns or SLICED_TURN_NS
@@ -192,7 +192,7 @@ class _Reader:
             )
 
     def target(self, name: str | None, has_command: bool) -> str | None:
-        """Return the target; commands run on this host, which need not be named."""
+        """Return the target; for commands it is always this host, which the plan need not name."""
         if has_command and name not in (None, HOST, COMMANDS):
             self.fail(f"a command runs on this host, not on {without_secrets(name)}", "target", "dsn", 0)
         return COMMANDS if has_command else target_of_plan_file(self.path, name)
@@ -230,7 +230,7 @@ class _Reader:
         return Workload(**{"scripts": [], **table})
 
     def replay(self, table: Mapping[str, Any]) -> JsonObject:
-        """Return the path of a captured run relative to the plan, and a placeholder script; check the speed."""
+        """Return a captured run's path, resolved from the plan's folder, and a placeholder script; check the speed."""
         from dbdyno.base.errors import TraceError
         from dbdyno.trace.proxy.replay import speed_of
 
@@ -274,7 +274,7 @@ class _Reader:
         return arms
 
     def arm_values(self, own: JsonObject, where: str, at: int) -> JsonObject:
-        """Return an arm's values as `Arm` has them: one protocol, and the client's program relative to the plan."""
+        """Return an arm's values in the form of `Arm`: one protocol, the client's path relative to the plan file."""
         if "statement_mode" in own:
             if "protocol" in own:
                 self.fail("give protocol or statement_mode, not both", where, "statement_mode", at)
@@ -292,7 +292,7 @@ class _Reader:
         return own
 
     def check(self, table: JsonObject, allowed: tuple[Key, ...], where: str, at: int) -> JsonObject:
-        """Return the table's values in the form of the plan; fail at the first wrong one."""
+        """Return the table's values in the form that the plan needs; fail at the first invalid value."""
         by_name = {key.name: key for key in allowed}
         values = {}
         for name, value in table.items():
@@ -323,13 +323,13 @@ class _Reader:
         return self.convert(key, value, where, at)
 
     def check_limits(self, key: Key, number: Any, shown: Any, where: str, at: int) -> None:
-        """Fail for a number outside its limits; NaN is outside any limits."""
+        """Fail if a number is outside its limits; NaN is outside all limits."""
         low, high = (-math.inf if key.low is None else key.low), (math.inf if key.high is None else key.high)
         if (limits := keys.limits(key)) and not low <= number <= high:
             self.fail(f"{_dotted_key(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
 
     def duration(self, key: Key, text: str, where: str, at: int) -> int:
-        """Return the nanoseconds of a duration that is within its limits."""
+        """Return a duration in nanoseconds; fail if it is outside its limits."""
         nanoseconds = duration_ns(text)
         if nanoseconds is None:
             words = keys.TYPE_WORDS["duration"]
@@ -384,7 +384,7 @@ class _Reader:
             here = f"[{where}]" if where else "the top"
             self.fail(f"{name!r} is not a key of {here}", where, name, at, f"move it to {' or '.join(homes)}")
         near = difflib.get_close_matches(name, allowed, 1)
-        step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
+        step = f"did you mean {near[0]!r}?" if near else f"use only the keys {', '.join(allowed)}"
         self.fail(f"unknown key {_dotted_key(where, name)!r}", where, name, at, step)
 
     def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:
@@ -393,7 +393,7 @@ class _Reader:
         raise PlanError(message, where=place, next_step=step)
 
     def line_of(self, table: str, key: str, at: int) -> int | None:
-        """Return the line of a key in the `at`-th table of that name; without the key, the line of the table's head."""
+        """Return the line of a key in the table number `at` of that name, or of the table header for no key."""
         current, seen, head = "", -1, None
         for number, line in enumerate(self.lines, 1):
             if match := re.match(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?", line):
@@ -414,7 +414,7 @@ def _dotted_key(table: str, key: str) -> str:
 
 
 def _word(value: str | float | bool) -> str:
-    """Return a setting's value as the engine reads it."""
+    """Return a setting's value in the notation of the engine, such as `on` for true."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)

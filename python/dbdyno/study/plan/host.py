@@ -2,8 +2,8 @@
 
     dbdyno run flash-log --target host --set paths=/disk/redo,/flash/redo
 
-The arms of one study differ only by the race: the arm without it also hands its writes to a thread, as each copy of the
-other arm does, so that both include the cost of the hand-over.
+The arms of a study differ only in the race. The arm without it also passes its writes to a thread, as the other arm
+does for each copy, so that both arms include the cost of passing writes to threads.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def log_plan(
 
 
 def description(arm: LogArm) -> str:
-    """Return an arm in words."""
+    """Return a description of an arm."""
     from dbdyno.stats.wording import duration, size
 
     paths = " and ".join(str(path) for path in arm.paths)
@@ -80,7 +80,7 @@ def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     paths = [Path(part) for part in chosen["paths"].split(",") if part.strip()]
     if len(paths) != 2:
         raise PlanError(
-            f"{len(paths)} path(s) are named, expected two for a race",
+            f"a race needs two paths, found {len(paths)}",
             where="--set paths",
             next_step="name two folders or new files, such as --set paths=/disk/redo,/flash/redo",
         )

@@ -1,6 +1,6 @@
 """Hosts that share a plan's load: `[load] hosts = ["a", "b"]`, and the shared folder for their evidence.
 
-Hosts are written as for `--hosts`, but a plan has no `@FILE`: it names what it needs itself.
+Hosts are written as for `--hosts`, except that `@FILE` is not allowed, so that a plan does not depend on another file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEYS = (
 
 
 def read(reader: PlanReader, load: JsonObject) -> JsonObject:
-    """Return the hosts and the shared folder of `[load]` in the form of `Plan`; raise an error for invalid ones."""
+    """Return the hosts and the shared folder in `[load]` in the form of `Plan`; fail if one is invalid."""
     texts: list[str] = load.get(HOSTS, [])
     folder: str | None = load.get(SHARED_FOLDER)
     if HOSTS in load:
@@ -52,6 +52,6 @@ def read(reader: PlanReader, load: JsonObject) -> JsonObject:
 
 
 def host_side_effects(plan: Plan) -> list[str]:
-    """Return what a plan does on its hosts, as sentences; empty if it names none."""
+    """Return sentences on what running a plan does on its hosts; empty if the plan names no hosts."""
     orders = [f"starts Python processes over SSH on: {', '.join(plan.hosts)}"] if plan.hosts else []
     return orders + ([f"hosts write to the folder {plan.shared_folder}"] if plan.shared_folder else [])

@@ -398,7 +398,7 @@ def tables_with(name: str) -> list[str]:
 
 
 def limits(key: Key) -> str:
-    """Return the limits of a number or duration in words; empty if there are none."""
+    """Return the limits of a number or duration as text; empty if it has no limits."""
     if key.low is None and key.high is None:
         return ""
     return f"from {_limit(key, key.low)} to {_limit(key, key.high)}"

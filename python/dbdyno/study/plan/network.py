@@ -1,7 +1,7 @@
 """Network between the sessions and the server: `network = {delay = "5ms", rate = "100Mbit"}`.
 
 A delay is for one way, as in `tc netem`: a delay of 5 ms is a round trip of 10 ms. A rate is for each way, and all
-sessions of an arm share it. Plans keep the words as they were written.
+sessions of an arm share it. Plans keep the values as they were written.
 """
 
 from __future__ import annotations

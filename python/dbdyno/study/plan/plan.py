@@ -23,7 +23,8 @@ HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 class Script:
     """A workload script in pgbench's syntax.
 
-    `weight` is its share of the transactions. `expected_errors` are outcomes in addition to the workload's.
+    `weight` is its share of the transactions. `expected_errors` are errors that count as outcomes, in addition to those
+    of the workload.
     """
 
     name: str
@@ -49,18 +50,18 @@ class Workload:
         scale: Size of the built-in workload.
         protocol: How statements are sent.
         variables: Values of the scripts' variables.
-        setup: SQL before the first block.
-        teardown: SQL at the end.
-        max_tries: Largest number of tries of a transaction that ends in a serialization failure or deadlock.
+        setup: SQL that runs before the first block.
+        teardown: SQL that runs at the end.
+        max_tries: Largest number of attempts of a transaction that ends in a serialization failure or deadlock.
         latency_limit_ns: Delay after which an arrival is dropped [ns].
-        command: A program of this host that runs instead of scripts.
+        command: A program on this host that runs instead of scripts.
         prepare: A command before each run of `command`.
         files: Files made for the commands, by the name of the variable that holds the path.
         expected_errors: Errors that are outcomes, not failures, as SQLSTATEs or MariaDB numbers.
         replay: A captured run to replay.
         speed: Speed of the replay; "max" leaves out think times.
         order: Order of the replay.
-        template: Database in whose copies the replay works.
+        template: Database of which the replay uses copies.
     """
 
     scripts: list[Script] = field(default_factory=list)
@@ -90,10 +91,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the arms take turns; `None` means that the value follows from how the arms differ.
+    """How the arms take turns; `None` means that the value is derived from how the arms differ.
 
-    On a model a block has `transactions` of each session of each arm, after `warmup_transactions` that do not count;
-    the lengths in time apply to a live engine.
+    On a model, each session of each arm runs `transactions` in a block, after `warmup_transactions` that do not count.
+    The durations apply to a live engine.
     """
 
     blocks: int = 20
@@ -129,10 +130,10 @@ class Judge:
         threshold: Smallest relative difference that matters.
         headline: Metric that decides the verdict; None for the default.
         operation: Kind of call whose time is compared.
-        longest: Number of the longest operations of two arms that are examined separately; 0 for none.
-        accept: Gates that only warn.
-        equal_work: True if the gate "equal work" holds all levels of a plan with factors to the same rows, as it always
-            does for arms.
+        longest: Number of longest operations of two arms together that are examined separately; 0 to examine none.
+        accept: Gates whose failure only warns.
+        equal_work: True if the gate "equal work" requires the same rows at all levels of a plan with factors, as it
+            always does for the arms of other plans.
         factor: The factor that the answer is about.
         tail_times: Smallest ratio of the base's longest operation to its median for a verdict on the tail; 0 for no
             check.
@@ -154,10 +155,10 @@ class Server:
     """A server that dbdyno starts for an arm; arms with equal servers share one.
 
     Attributes:
-        bindir: Folder of its programs; None for the default of embedded servers.
-        workdir: Folder in which its data folder is created; None for the folder of temporary files.
-        settings: Settings from its start on.
-        initdb: Further options of initdb.
+        bindir: Folder of the server's programs; None for the default of embedded servers.
+        workdir: Folder in which the data folder is created; None for the system's folder of temporary files.
+        settings: Settings with which it is started.
+        initdb: Additional options of initdb.
     """
 
     bindir: str | None = None
@@ -172,26 +173,26 @@ class Arm:
 
     Attributes:
         name: Name of the arm.
-        description: Description in words.
+        description: Description of the arm.
         settings: Server settings.
-        before_sql: SQL before each turn.
-        after_sql: SQL after each turn.
-        scripts: Other scripts.
-        sessions: Another number of sessions.
-        rate_per_s: Another rate.
-        dsn: Another engine.
-        protocol: Another protocol.
-        parameters: Parameters of the typed workload that differ.
-        against: Arm with which it is compared: None for the first; its own name for none.
-        variables: Variables of the scripts that differ.
-        server: A separate server.
-        command: Another command.
+        before_sql: SQL that runs before each turn.
+        after_sql: SQL that runs after each turn.
+        scripts: Scripts that replace those of the plan.
+        sessions: Number of sessions, if it differs from the plan.
+        rate_per_s: Arrivals per second, if the rate differs from the plan.
+        dsn: Target engine, if it differs from the plan.
+        protocol: Protocol, if it differs from the plan.
+        parameters: Parameters of the typed workload that differ from the plan.
+        against: Name of the arm with which it is compared; None for the first arm, its own name for no comparison.
+        variables: Variables of the scripts that differ from the plan.
+        server: A separate server that dbdyno starts.
+        command: Command, if it differs from the plan.
         cold: True if each turn starts without any of its data in memory.
-        warmup_transactions: Another number of warm-up transactions on a model.
+        warmup_transactions: Number of warm-up transactions on a model, if it differs from the plan.
         client: External program that runs its load, as a name or as the words of a command.
-        fetch_size: Number of rows that the client takes at a time.
+        fetch_size: Number of rows that the client fetches at a time.
         levels: Level of each of the plan's factors.
-        network: Network to its server (`study.plan.network`).
+        network: Emulated network to its server (`study.plan.network`).
         device: Modelled devices below its server (`study.plan.devices`).
     """
 
@@ -223,9 +224,10 @@ class Arm:
 class Plan:
     """Everything that a run needs to know except secrets.
 
-    `factors` are the names of what the arms differ by, if the plan has factors; `Arm.levels` has each arm's levels.
-    `of_builds` is True if the arms are builds of a program (`study.plan.builds`), whose folders are in their values.
-    `hosts` share the load, as `--hosts` names them; `shared_folder` is where they put evidence (`study.plan.hosts`).
+    `factors` has the names of the factors, if the plan has any; `Arm.levels` has the levels of an arm. `of_builds` is
+    True if the arms are builds of a program (`study.plan.builds`); the arms' values then contain the folders of the
+    builds. `hosts` are the hosts that share the load, written as for `--hosts`; `shared_folder` is where they write
+    their evidence (`study.plan.hosts`).
     """
 
     title: str
@@ -269,7 +271,7 @@ class Plan:
 
     @property
     def runnable_kind(self) -> str:
-        """Return "script" or "command": the kind of work that a user can run without dbdyno to see why it fails."""
+        """Return "script" or "command": what a user can run without dbdyno to see why the load fails."""
         return "script" if self.workload.command is None else "command"
 
     def network_of(self, arm: Arm) -> dict[str, str]:
@@ -277,7 +279,7 @@ class Plan:
         return {**self.network, **arm.network}
 
     def device_of(self, arm: Arm) -> dict[str, str]:
-        """Return the modelled devices below an arm's server; empty if it is on this machine's disk."""
+        """Return the modelled devices below an arm's server; empty if its data are on this machine's disk."""
         return {**self.device, **arm.device}
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:
@@ -292,7 +294,8 @@ class Plan:
     def to_dict(self) -> dict[str, object]:
         """Return the plan as JSON values for a manifest, without secrets.
 
-        If its SQL contained secrets, `secrets_left_out` is set, because the plan is then not exactly the one that ran.
+        If the SQL contained secrets, the key `secrets_left_out` is set, because the result is then not exactly the plan
+        that ran.
         """
         from dbdyno.base.dsn import named_without_secrets, text_without_secrets, without_secrets
 
@@ -312,7 +315,7 @@ def plan_from_dict(value: dict[str, object]) -> Plan:
     """Return the plan that `Plan.to_dict` wrote.
 
     Raises:
-        EvidenceError: The value is anything else.
+        EvidenceError: `Plan.to_dict` did not write this value.
     """
     with type_errors_as_evidence_errors("plan", "the manifest"):
         return _plan_from_dict(value)

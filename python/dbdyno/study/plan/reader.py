@@ -1,4 +1,4 @@
-"""Interface of the plan reader for modules that read one table of a plan: checked values, errors with lines."""
+"""Interface of the plan reader for modules that read one table: it checks values and names lines in errors."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ class PlanReader(Protocol):
     """The reader of one plan. `where` names a table, `at` is its index among the tables of that name."""
 
     arms_most: int
-    """Largest number of arms that the plan's factors may make."""
+    """Largest number of arms that the plan's factors can make."""
 
     path: Path
     """The plan's file."""
 
     def check(self, table: dict[str, object], allowed: tuple[Key, ...], where: str, at: int) -> JsonObject:
-        """Return the table's values in the form of the plan; fail at the first wrong one."""
+        """Return the table's values in the form that the plan needs; fail at the first invalid value."""
         ...
 
     def value(self, key: Key, value: Any, where: str, at: int) -> Any:
-        """Return one value in the form of the plan."""
+        """Return one value in the form that the plan needs."""
         ...
 
     def arm_values(self, own: dict[str, object], where: str, at: int) -> JsonObject:
-        """Return an arm's values as `Arm` has them."""
+        """Return an arm's values in the form that `Arm` needs."""
         ...
 
     def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:

@@ -91,7 +91,7 @@ _PLACES: tuple[tuple[str, str, tuple[Key, ...], type], ...] = (
     ("device", "A device", devices.KEYS, Arm),
     ("script", "A script", keys.SCRIPT, Script),
 )
-"""Table, heading, its keys, and the class whose field of that name has the default."""
+"""Name of each table, its heading, its keys, and the class whose fields have the defaults of the keys."""
 
 _FIELD = {"metric": "headline"}
 _UNITS_NS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
@@ -125,7 +125,7 @@ def _limits(key: Key) -> list[str]:
 
 
 def _default(key: Key, holder: type) -> list[str]:
-    """Return `required`, or the default if it is a plain value; the key's meaning explains None."""
+    """Return `required`, or the default if it is a plain value; if it is None, the key's meaning explains it."""
     if key.required:
         return ["required"]
     by_name = {field.name: field for field in fields(holder)}
@@ -146,7 +146,7 @@ def _value_text(value: Any, *, duration: bool) -> str:
 
 
 def _wrap_heading(heading: str) -> list[str]:
-    """Return a heading in one line; if it is too long, its explanation follows as text."""
+    """Return a heading in one line; if it is too long, its explanation is moved below it as text."""
     if len(heading) <= WIDTH:
         return [heading]
     head, _, rest = heading.partition(": ")

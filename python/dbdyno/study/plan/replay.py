@@ -1,7 +1,7 @@
 """A captured run as the workload of a plan: its keys, and what cannot be combined with it.
 
-Every turn of an arm replays the whole capture, with the capture's sessions and transactions. Other keys of the plan on
-these are therefore rejected.
+Every turn of an arm replays the complete capture, with the capture's sessions and transactions. The plan's keys for
+sessions and transactions are therefore rejected.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ARM = ("scripts", "sessions", "rate_per_s", "protocol", "client", "fetch_size",
 
 
 def unfit_keys(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> Iterator[tuple[str, str, str, int]]:
-    """Yield keys that cannot be used where they are: (reason, table, key, index of the table)."""
+    """Yield each key that cannot be used where it is: (reason, table, key, index of the table)."""
     work = parts["workload"]
     if "replay" not in work:
         for key in _OWN:
@@ -73,7 +73,7 @@ def unfit_keys(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> I
 
 
 def unfit_verdict(work: Mapping[str, Any], verdict: Mapping[str, Any]) -> str | None:
-    """Return why the metric of the verdict makes no sense for a replay, or None."""
+    """Return why the metric of the verdict does not make sense for a replay, or None if it does."""
     if is_paced(work) and verdict.get("metric") == "throughput":
         return "a replay with think times has the throughput of its capture"
     return None

@@ -1,4 +1,4 @@
-"""Selection of the runs of one plan, and of the time since which runs count."""
+"""Selection of the runs of one plan, and of the start of the time span in which runs count."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ AnyRun = TypeVar("AnyRun", bound=Run)
 _SPAN = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FREE = ("toml", "dsn", "title", "question", "of_builds")
-"""Keys that may differ between runs of one plan: how it is written, where it runs, what it is called."""
+"""Keys that can differ between runs of one plan: its text, its target, its names, and whether it is for builds."""
 _FREE_KEYS = {"schedule": ("seed", "blocks", "warmup_blocks"), "watch": ("overhead_blocks",)}
-"""Keys within tables that may differ. Benches without observation have no blocks that measure its cost."""
+"""Keys within tables that can differ between runs of one plan.
+
+Benches that do not observe have no blocks that measure the cost of observation.
+"""
 
 
 def is_same_plan(plan: Plan, manifest: Manifest) -> bool:
     """Return True if a run had the arms, workload, load and verdict of `plan`; blocks, seed and server may differ.
 
-    A run records its plan in the terms of its bench: a built-in workload in MariaDB's syntax, a typed one as scripts.
+    A run records its plan as its bench ran it: for example, a built-in workload in MariaDB's syntax, or a typed
+    workload as scripts.
     """
     if not manifest.has("plan"):
         return False
@@ -36,7 +40,7 @@ def is_same_plan(plan: Plan, manifest: Manifest) -> bool:
 
 
 def are_runs_alike(first: Run, second: Run) -> bool:
-    """Return True if two runs had the arms, workload, load and verdict of one plan, whatever the server."""
+    """Return True if two runs had the arms, workload, load and verdict of one plan, on any servers."""
     mine, yours = first.manifest, second.manifest
     if all(own.has("plan") and own.plan.get("of_builds") for own in (mine, yours)):
         same_arms = [arm["name"] for arm in mine.arms] == [arm["name"] for arm in yours.arms]
@@ -45,7 +49,7 @@ def are_runs_alike(first: Run, second: Run) -> bool:
 
 
 def runs_of_builds(text: str, runs: Iterable[AnyRun]) -> list[AnyRun]:
-    """Return the runs of builds with a plan whose file contains `text`, and with the same arms as the last of them."""
+    """Return the runs of builds whose plan has the text `text` and whose arms have the names of the last such run."""
     found = [run for run in runs if run.manifest.has("plan") and run.manifest.plan.get("of_builds")]
     found = [run for run in found if run.manifest.plan["toml"] == text_without_secrets(text)]
     return [run for run in found if are_runs_alike(found[-1], run)]
@@ -86,7 +90,7 @@ def span_start(text: str, now: datetime | None = None) -> str:
     """Return the start of a time span in the form of manifests: of `2026-11-01`, `2026-11-01T12:00` (UTC) or `7d`.
 
     Raises:
-        PlanError: The text is anything else.
+        PlanError: The text is neither a date, a time nor a time span.
     """
     if match := _SPAN.fullmatch(text.strip()):
         begin = (now or datetime.now(UTC)) - timedelta(**{_UNITS[match[2]]: int(match[1])})

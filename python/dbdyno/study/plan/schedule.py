@@ -1,12 +1,13 @@
-"""Order of the arms: randomised blocks from a seed. Pure; nothing here waits or connects.
+"""Order of the arms: randomised blocks, generated from a seed.
 
-If the arms can be switched within a statement's time, they alternate in short slices: a block is a row of quads, each
-of which is a random order of the arms followed by its mirror image (ABBA for two arms), so that linear drift within a
-quad affects all arms alike. If a switch takes a reload or a restart, a block is one turn of every arm, in an order in
-which each arm is first equally often (a random order, and its mirror image in the next block).
+The functions have no side effects: they neither wait nor connect. If the arms can be switched as fast as a statement
+runs, they alternate in short slices: a block is a row of quads, each of which is a random order of the arms followed by
+its mirror image (ABBA for two arms), so that linear drift within a quad affects all arms alike. If a switch requires a
+reload or a restart, a block is one turn of every arm. The order is random, and the next block has its mirror image, so
+that on average each arm is first equally often.
 
-A block's order is drawn when it is needed, from the seed and the block's position: a plan of 100,000 blocks costs
-nothing to look at, and a block's order does not depend on the number of blocks before it.
+A block's order is computed when it is needed, from the seed and the block's number. A plan of 100,000 blocks can
+therefore be shown at no cost, and the order does not depend on earlier blocks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Timing:
-    """How the arms take turns, with all lengths resolved.
+    """How the arms take turns, with the actual length of each part.
 
     `in_order` means that the order of arms does not matter, so they keep the order of the plan.
     """
@@ -64,8 +65,8 @@ class PlannedBlock:
         arms: Number of arms.
         how: Timing of the turns.
         seed: Seed of the order.
-        given: Turns that were chosen otherwise; None to draw them.
-        among: Arms that take part; None for all.
+        given: Turns to use instead; None to generate them from the seed.
+        among: Indexes of the arms that take part; None for all arms.
     """
 
     index: int
@@ -81,7 +82,7 @@ class PlannedBlock:
     def turns(self) -> list[Turn]:
         """Return the turns in their order.
 
-        They are drawn again at each call, with the same result. `given` replaces them if it is set.
+        They are generated again at each call, with the same result. If `given` is set, it is returned instead.
         """
         if self.given is not None:
             return self.given
@@ -101,15 +102,15 @@ class PlannedBlock:
 
 
 GROWN_MOST_NS = 10 * SECOND
-"""Largest length to which slices and turns grow automatically; a plan may ask for more."""
+"""Largest length to which slices and turns grow automatically [ns]; a plan can set a larger one."""
 SLICED_TURN_NS = SECOND
-"""An arm's share of a block in slices if the plan names none."""
+"""Time of each arm in a block of slices if the plan does not set a turn [ns]."""
 _TURN_NS = {"slices": SLICED_TURN_NS, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
 _SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 * SECOND}
 
 
 def timing(schedule: Schedule, switch: str) -> Timing:
-    """Return the lengths for a way of switching ('slices', 'turns', 'reload', 'restart')."""
+    """Return the lengths for a kind of switch between arms ('slices', 'turns', 'reload' or 'restart')."""
     turn = schedule.turn_ns or _TURN_NS[switch]
     if schedule.turn_transactions is not None:
         return Timing(
@@ -140,8 +141,8 @@ def grow_timing(timing: Timing, needed_ns: float) -> Timing:
 def turns_duration_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
     """Return the duration of turns [s] if a transaction of each arm takes `operation_ns`.
 
-    No transaction starts after a turn's end, and the turn lasts until the last one ends: of s sessions at random
-    positions in their transactions, the longest has s / (s + 1) of it left on average.
+    No transaction starts after the length of a turn, and the turn lasts until the last transaction ends. If s sessions
+    are at random positions in their transactions, the last one to end needs s / (s + 1) of a transaction on average.
     """
     whole = 0.0
     for turn in turns:
@@ -154,7 +155,7 @@ def turns_duration_s(turns: list[Turn], operation_ns: list[float], sessions: lis
 
 
 def blocks(plan: Plan, timing: Timing, seed: int) -> list[PlannedBlock]:
-    """Return all blocks of a run in order: warm-up, cost of observation, then those that count.
+    """Return all blocks of a run in order: warm-up, then those that measure the cost of observation, then the rest.
 
     The same plan, timing and seed give the same order.
     """

@@ -1,4 +1,4 @@
-"""A study: a question with its workload, factors and analysis, which options turn into a plan."""
+"""A study: a question with its workload, factors and analysis; options turn it into a plan."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ FULL = 3
 QUICK_NS, QUICK_TURN_NS = 16_000_000_000, 200_000_000
 """With `--quick`, the approximate total length of all turns, and the shortest length of one turn.
 
-The total is about half of the promised 30 s; the other half is for starts, set-up and warm-ups that grow.
+The total is about half of the promised 30 s; the other half is for server starts, set-up, and warm-ups that take
+longer.
 """
 
 
 def full_plan(plan: Plan) -> Plan:
-    """Return the plan as `--full` runs it."""
+    """Return the plan with the changes for `--full`."""
     return replace(plan, schedule=replace(plan.schedule, blocks=FULL * plan.schedule.blocks))
 
 
 def quick_plan(plan: Plan) -> Plan:
-    """Return the plan as `--quick` runs it: turns that are long enough are shortened to about `QUICK_NS` in all."""
+    """Return the plan with the changes for `--quick`: long turns are shortened so that all take about `QUICK_NS`."""
     schedule = plan.schedule
     if schedule.turn_ns is None or schedule.turn_transactions is not None:
         return plan
@@ -41,7 +42,7 @@ def quick_plan(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that `--set NAME=VALUE` changes; `quick` and `full` are its defaults with these options."""
+    """A factor of a study, set by `--set NAME=VALUE`; `quick` and `full` are its defaults with these options."""
 
     name: str
     meaning: str
@@ -56,12 +57,12 @@ class Factor:
 
 @dataclass(frozen=True)
 class Variant:
-    """A study on a bench of another kind than an engine or a model, or on an engine over modelled devices.
+    """A study on another kind of bench than an engine or a model, or on an engine over modelled devices.
 
     Attributes:
-        factors: Its factors there with their defaults. One with the default of the study's own factor has its values
-            for --quick and --full, too.
-        make: Function that makes its plan from options, whether it is quick, and the target.
+        factors: Factors of the variant with their defaults. If a factor has the same default as in the study, its
+            defaults for --quick and --full are also those of the study.
+        make: Function that makes the plan from the options, the flag for --quick, and the target.
     """
 
     factors: Mapping[str, str]
@@ -88,9 +89,9 @@ class Study:
     ) -> Plan:
         """Return the study's plan on `target`, or on its own default target.
 
-        With `quick` it is shorter; with `full` it has more blocks and the larger data of its factors. On a model, an
-        option that is not a factor of the study is a parameter of the machine, with comma-separated values; on a
-        modelled device it is `wal`, `data` or a parameter of the device.
+        If `quick` is True, the plan is shorter; if `full` is True, it has more blocks and the factors' defaults for
+        larger data. On a model, an option that is not a factor of the study is a parameter of the machine, with
+        comma-separated values; on a modelled device it is `wal`, `data` or a parameter of the device.
 
         Raises:
             PlanError: An option is neither a factor nor a parameter, or the study does not run on the target.

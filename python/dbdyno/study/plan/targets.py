@@ -49,7 +49,7 @@ def refuse_without_plans(target: str | None, where: str) -> None:
     """Raise an error if a target runs only its own studies.
 
     Raises:
-        PlanError: The target is of such a kind.
+        PlanError: The target runs only its own studies.
     """
     kind = kind_of(target)
     if not kind.has_plans:

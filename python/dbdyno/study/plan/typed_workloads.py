@@ -1,9 +1,9 @@
-"""Typed workloads: the work of sessions as a small value that every target runs in its own way.
+"""Typed workloads: the work of the sessions as a short description that each target runs with its own means.
 
-A model takes kind and parameters directly. PostgreSQL runs scripts, so a typed workload is compiled to them here; what
-cannot be written in SQL is rejected with the reason. Only `commit-loop` can be compiled:
+A model uses the kind and the parameters directly. PostgreSQL runs scripts, so a typed workload is compiled to them
+here; what cannot be written in SQL is rejected with the reason. Only `commit-loop` can be compiled:
 
-    commit-loop   each transaction writes `redo_bytes` of redo and commits; `think_ms` between them
+    commit-loop   each transaction writes `redo_bytes` of redo and commits, with a pause of `think_ms` in between
 
 `redo_bytes` is a range (4KiB..12MiB), a list (512,4KiB,1MiB) or one size.
 
@@ -127,7 +127,7 @@ def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
 
 
 def _draw(redo_bytes: str) -> str:
-    """Return the script lines that draw the size of the next transaction."""
+    """Return the script lines that choose the size of the next transaction at random."""
     levels = sizes(redo_bytes)
     if ".." in redo_bytes:
         return f"\\set bytes random({levels[0]}, {levels[1]})\n"

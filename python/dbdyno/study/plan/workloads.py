@@ -77,10 +77,10 @@ _WRITES = (
 
 @dataclass(frozen=True)
 class _Words:
-    """The syntax in which engines differ.
+    """Syntax that differs between engines.
 
-    `each` is a source of rows 1 to {rows} as i; `text` is a number as text; `rest` is the value of columns that are
-    left out.
+    `each` is a table expression with the rows 1 to {rows} as i; `text` converts a number to text; `rest` is the value
+    for columns without one.
     """
 
     packed: str

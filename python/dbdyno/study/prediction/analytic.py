@@ -1,4 +1,4 @@
-"""Answers of queueing theory beside those of the simulation, and explanations of their differences.
+"""Answers of queueing theory compared with those of the simulation, and explanations of their differences.
 
     cores         mean value analysis of a closed network: cores as a queue and a delay (Seidmann 1987)
     flushes       group commit of a closed loop as a Markov chain on the size of a batch; the pause between two commits
@@ -25,22 +25,22 @@ CHAIN_MOST = 256
 """Largest number of sessions for which the chain is computed."""
 CLOSE = 0.05
 BUSY = 0.7
-"""Busy share of the cores from which on they explain a difference between the two answers."""
+"""Busy share of the cores above which busy cores explain a difference between the two answers."""
 
 
 @dataclass(frozen=True)
 class Demands:
-    """Demands of a machine's transaction on its resources [us].
+    """Demands of a transaction on the resources of a machine [us].
 
     Attributes:
-        cpu: CPU of server and client.
+        cpu: CPU time of server and client.
         delay: Time that is neither CPU nor flush: delays of round trips, and the pause between transactions.
-        flush: Time of a flush, its CPU included; 0 if commits wait for none.
+        flush: Time of a flush, including its CPU time; 0 if commits do not wait for flushes.
         cores: Number of cores.
-        locks: True if its script locks rows that sessions share.
+        locks: True if the script locks rows that sessions share.
         spread: Squared coefficient of variation of a flush.
         others: Cores that other programs use.
-        starts: Part of `cpu` that starts idle cores; it is not spent while all cores are busy.
+        starts: Part of `cpu` that is used to wake idle cores; it is not used while all cores are busy.
     """
 
     cpu: float
@@ -53,13 +53,13 @@ class Demands:
     starts: float = 0.0
 
     def bound(self, sessions: int) -> float:
-        """Return the throughput that no scheduling exceeds [1/us], without delays and the CPU time to wake cores."""
+        """Return the throughput that no schedule can exceed [1/us]; delays and the CPU time to wake cores are 0."""
         least = self.cpu - self.starts
         return min(sessions / (least + self.flush), self.cores / least)
 
 
 def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, float]:
-    """Return throughput [1/us] and time at the cores including their queue [us], by mean value analysis."""
+    """Return, by mean value analysis, the throughput [1/us] and the time at the cores with their queue [us]."""
     queue, fixed = cpu / cores, cpu * (cores - 1) / cores
     waiting, rate, time = 0.0, 0.0, cpu
     for number in range(1, sessions + 1):
@@ -70,7 +70,7 @@ def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, flo
 
 
 def chain(sessions: int, pause: float, flush: float) -> tuple[float, float]:
-    """Return commits [1/us] and mean batch size of a closed loop whose commits share flushes.
+    """Return the commits [1/us] and the mean batch size in a closed loop where commits share flushes.
 
     During a flush, each of the other sessions reaches its next commit with probability 1 - exp(-flush / pause); these
     sessions are the next batch. If there are none, the next commit is flushed alone.
@@ -116,7 +116,7 @@ def _at_cores(demands: Demands, sessions: int, rate: float) -> float:
 
 
 def time_of_own_flush(demands: Demands, rate: float) -> float:
-    """Return the time of a commit if each had its own flush [us]; infinite if the device would be too slow."""
+    """Return the time of a commit if each commit had a separate flush [us]; infinite if the device is too slow."""
     busy = rate * demands.flush
     if busy >= 1:
         return math.inf
@@ -124,7 +124,7 @@ def time_of_own_flush(demands: Demands, rate: float) -> float:
 
 
 def demands_of(machine: CalibratedMachine, simulation_result: SimulationResult) -> Demands:
-    """Return the demands of a machine's own script; `simulation_result` is the result of a single session."""
+    """Return the demands of the machine's own script; `simulation_result` must be for a single session."""
     values = {row["path"].removeprefix("postgres."): row["value"] for row in machine.machine.parameters}
     steps = [step for script in values.get("scripts") or [] for step in script["steps"]]
     cpu = (simulation_result.server_cpu_ns + simulation_result.client_cpu_ns) / 1e3
@@ -154,7 +154,7 @@ def _round_trips(scripts: Sequence[JsonObject]) -> float:
 
 
 def analyse(machine: CalibratedMachine, levels: Sequence[int]) -> JsonObject:
-    """Return the page about analytic answers beside the simulation, for each number of sessions."""
+    """Return the page that compares analytic answers with the simulation for each number of sessions."""
     one = simulate(machine.machine.toml, sessions=1)
     demands = demands_of(machine, one)
     rows, laws = [], []
@@ -215,7 +215,7 @@ def _of_cores(demands: Demands, outcome: SimulationResult) -> str:
 
 
 def _laws(demands: Demands, sessions: int, outcome: SimulationResult) -> list[JsonObject]:
-    """Return the operational laws of a result: both sides, which are equal whatever the distributions."""
+    """Return the operational laws for a result: the two sides of each, which must be equal for any distribution."""
     rate = outcome.throughput_per_s
     cpu = (outcome.server_cpu_ns + outcome.client_cpu_ns) / 1e9
     found = [

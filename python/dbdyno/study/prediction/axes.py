@@ -112,7 +112,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
     names = [axis.name for axis in axes]
     if DEVICE in names and SETTING in names:
         raise ModelError(
-            f"{DEVICE} and {SETTING} exclude each other: a device of the catalogue has one time for a sync",
+            f"{DEVICE} and {SETTING} exclude each other: a catalogue device has the same sync time for every method",
             next_step="set only one of the two",
         )
     paths = {name: _path(machine, name) for name in names if name not in _OWN}
@@ -123,7 +123,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
 
 
 def _path(machine: Machine, name: str) -> str:
-    """Return the full path of a parameter; parameters of the modelled PostgreSQL take precedence."""
+    """Return the full path of a parameter; if several match, that of the modelled PostgreSQL."""
     own = f"postgres.{name}"
     return own if any(row["path"] == own for row in machine.parameters) else machine.path(name, list(_OWN))
 

@@ -1,7 +1,8 @@
 """The log device and the CPU time of a flush from the times of commits, for an arm whose waits were not timed exactly.
 
-A commit takes a round trip, the CPU time of its flush, and the device. The round trip is that of the cheapest
-statement. The CPU time of a flush is what a transaction uses beyond its statements and its wake-ups.
+The time of a commit is a round trip, the CPU time of its flush, and the time of the device. The round trip takes as
+long as the cheapest statement. The CPU time of a flush is the CPU time of a transaction minus that of its statements
+and wake-ups.
 
 Limits: one session only, because with several a commit also waits for the flushes of others.
 """
@@ -28,7 +29,7 @@ _OFF = ("off", "false", "no", "0")
 
 
 def needs_commits(observation: Observation) -> bool:
-    """Return True if the waits of an arm on PostgreSQL do not show its device as well as its commits do."""
+    """Return True if the commits of an arm on PostgreSQL show its log device better than its waits do."""
     commits = int((observation.calls["kind"] == "commit").sum())
     return (
         observation.engine != MARIADB
@@ -41,7 +42,7 @@ def needs_commits(observation: Observation) -> bool:
 
 
 def flush_cpu_us(observation: Observation, known_us: float) -> Parameter:
-    """Return the CPU time of a flush: that of a transaction less the `known_us` of its statements and wake-ups."""
+    """Return the CPU time of a flush: that of a transaction minus `known_us` for its statements and wake-ups."""
     values = [
         max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in observation.reports if r["transactions"]
     ]
@@ -63,12 +64,12 @@ def device_of_commits(observation: Observation, flush_us: float) -> LogDevice:
 def device_by_commits(
     observation: Observation, commits: NDArray[np.int64], kb: Floats, flush_us: float, servers: int = 1
 ) -> LogDevice:
-    """Return the log device, from the time of commits beyond a round trip.
+    """Return the log device, from the time of commits minus that of a round trip.
 
     Args:
-        observation: The arm.
+        observation: Observation of the arm.
         commits: Positions of its commits among its calls.
-        kb: Log that each of them flushes [KB].
+        kb: Log that each commit flushes [KB].
         flush_us: CPU time of a flush [us].
         servers: Number of syncs that the device does at the same time.
     """

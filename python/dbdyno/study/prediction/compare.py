@@ -1,8 +1,8 @@
-"""Every arm of a live run beside the prediction of a calibrated machine.
+"""Comparison of every arm of a live run with the prediction of a calibrated machine.
 
-A live value has the interval over its blocks; the model's value is one number. The error is model / live - 1. Whether
-the model's value is within the live interval is reported separately: a wide interval, from a short run, does not prove
-the model right.
+A live value has an interval over its blocks; the model's value is one number without an interval. The error is model /
+live - 1. Whether the model's value is within the live interval is reported separately: a wide interval, from a short
+run, does not prove the model right.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ LEVEL = 0.95
 METRICS = ("throughput", "mean", "p50", "p90", "p99")
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 AIMS = {"p50": 0.10, "p99": 0.25}
-"""Largest errors of a good prediction."""
+"""Largest errors up to which a prediction is called good."""
 NAMES = {POSTGRES: "PostgreSQL", MARIADB: "MariaDB"}
 CPU_QUEUE = "CPU queue"
 _OUTSIDE = ("idle",)
-"""Wait classes that are the client's time."""
+"""Wait classes in which the server waits for the client."""
 
 
 class Metric(TypedDict):
-    """A metric of an arm: live with its interval, and by the model; times in ns, throughput per second."""
+    """Metric of an arm: the live value with its interval, and the model's value; in ns, or per second."""
 
     metric: str
     live: float
@@ -53,7 +53,7 @@ class Metric(TypedDict):
 
 
 class PredictedArm(TypedDict):
-    """An arm of a run, live and by the model."""
+    """An arm of a run, with its live values and those of the model."""
 
     arm: str
     sessions: int
@@ -86,9 +86,9 @@ class CalibratedMachine:
     """A calibrated machine read from a file.
 
     Attributes:
-        machine: The machine.
+        machine: The machine as read from its file.
         statements: Texts of the statements that have costs.
-        changes: For each, whether it writes log.
+        changes: For each statement, True if it writes log.
         sessions: Number of sessions of the arm from which it was calibrated.
         engine: `postgresql` or `mariadb`.
     """
@@ -129,7 +129,7 @@ def predict(
     only: Sequence[str] = (),
     on_progress: Callable[[str], None] = lambda words: None,
 ) -> PredictionPage:
-    """Return every arm of a live run beside its prediction.
+    """Return the page that compares every arm of a live run with its prediction.
 
     Raises:
         ModelError: The run is on another engine than the machine's, or an arm cannot be modelled.
@@ -152,7 +152,8 @@ def predict(
             continue
         if plan.rate_of(arm) is not None:
             raise ModelError(
-                "the model cannot predict an arm with a rate: its sessions never wait between transactions",
+                "the model cannot predict an arm with a rate, because the model's sessions never wait between "
+                "transactions",
                 where=arm.name,
                 next_step="choose arms without rate_per_s",
             )
@@ -187,13 +188,16 @@ def predict(
 
 
 def _places(run: Run, machine: CalibratedMachine) -> dict[str, Any]:
-    """Return server and device of the calibrated arm if it is in this run; arms that share both need no changes."""
+    """Return the server and the device of the calibrated arm, if it is in this run; else an empty result.
+
+    An arm with the same server and device needs no change of the machine for them.
+    """
     own = (arm for arm in run.manifest.arms if machine.machine.title == f"calibrated from {arm['name']} of {run.id}")
     return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
 
 
 def _threads(measures: Measures) -> dict[str, int]:
-    """Return the number of the load's threads, which the sessions of all arms share; the largest arm determines it."""
+    """Return the number of threads of the load generator, which the sessions of all arms share."""
     blocks = measures.arms[0].blocks
     return {"client_threads": int(blocks[0].report["threads"])} if blocks else {}
 
@@ -224,7 +228,7 @@ def scripts_for(machine: CalibratedMachine, steps: Steps) -> tuple[list[Postgres
 
 
 def _like(machine: CalibratedMachine, kind: str, changes: bool) -> int:
-    """Return the number of the known statement most similar to one without costs."""
+    """Return the number of the machine's statement that is most similar to a statement without costs."""
     ends = {"commit": ("commit", "end"), "begin": ("begin", "start")}.get(kind, ())
     for at, text in enumerate(machine.statements):
         if text.lower().startswith(ends) if ends else machine.changes[at] == changes and not _is_frame(text):
@@ -285,7 +289,7 @@ def _metrics(live: ArmMeasures, outcome: SimulationResult) -> Iterator[Metric]:
 
 
 def interval(values: Any) -> tuple[float, float, float]:
-    """Return low end, geometric mean and high end over the blocks' values."""
+    """Return the low end, the geometric mean, and the high end of an interval over the values of blocks."""
     import numpy as np
 
     from dbdyno.stats.means import mean_interval
@@ -297,7 +301,7 @@ def interval(values: Any) -> tuple[float, float, float]:
 
 
 def _waits(live: Mapping[str, float], done: int, outcome: SimulationResult) -> list[JsonObject]:
-    """Return a transaction's waits in server processes by class [ns]: live and by the model."""
+    """Return the waits of a transaction in server processes by class [ns], live and in the model."""
     from dbdyno.evidence.events import wait_class
 
     model: dict[str, float] = {}
@@ -342,7 +346,7 @@ def _live_waits(run: Run) -> dict[str, dict[str, float]]:
 
 
 def sentences(arms: Sequence[PredictedArm], machine: CalibratedMachine) -> list[str]:
-    """Return the comparison in sentences: number of good predictions, the worst one, and how far it extrapolates."""
+    """Return sentences on the comparison: how many predictions are good, the worst, and how far it extrapolates."""
     others = [arm for arm in arms if not arm["calibrated"]]
     said = []
     for metric, aim in AIMS.items():
@@ -367,7 +371,7 @@ def sentences(arms: Sequence[PredictedArm], machine: CalibratedMachine) -> list[
 
 
 def host_assumptions() -> str:
-    """Return a sentence about what a machine that was made without a database assumes."""
+    """Return a sentence on the assumptions behind a machine that was made without a database."""
     return (
         "The machine was made of a host without a database: the CPU of statements and client is a default, scaled"
         f" to its processor and taken to be right within a factor of {SCALING_FACTOR:g}."

@@ -1,9 +1,9 @@
 """CPU, delays and log volume of an arm's statements, derived from its measurements.
 
-The CPU time of a server's process outside of its waits is known only for a whole transaction. The CPU time to start the
-client's idle core is subtracted for each round trip. The rest is divided among the statements in proportion to their
-fast executions (the quantile `UNHURRIED` of their times), which contain hardly any waiting. A round trip takes longer
-than its CPU time; the remainder is its *delay* (wake-ups of server and client, other programs on the cores), kept as a
+The CPU time of a server process outside its waits is known only per transaction. For each round trip, the CPU time to
+start the client's idle core is subtracted. The rest is divided among the statements in proportion to the time of their
+fast executions (the quantile `UNHURRIED`), which contain hardly any waiting. A round trip takes longer than its CPU
+time; the remainder is its *delay* (wake-ups of server and client, other programs on the cores), which is stored as a
 measured distribution.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AS_MUCH = "assumed: as much as to start an idle core"
 COLD_US = 14.0
-"""CPU time that a statement takes longer where several sessions share the cores [us]."""
+"""Additional CPU time of a statement if several sessions share the cores [us]."""
 COLD_FROM = (
     "pgbench -S, PostgreSQL 15, AMD EPYC: 29, 31 and 39 us of CPU with 4, 8 and 16 sessions on two cores, 19 us with"
     " one on one core"
@@ -37,18 +37,18 @@ COLD_FROM = (
 UNHURRIED = 0.2
 """Quantile of a statement's times that determines its share of the CPU time."""
 CLIENT_SHARE = 0.53
-"""CPU time of the client for a round trip, as a share of the fastest one on one core."""
+"""CPU time of the client per round trip, as a share of the fastest round trip on one core."""
 CLIENT_LEAST = 0.25
 """Minimum share of the client's own work in its CPU time for a round trip."""
 CLIENT_INSIDE = 0.62
-"""Share of it that is within the timed part of the round trip."""
+"""Share of the client's CPU time that is within the timed part of the round trip."""
 CLIENT_FROM = "half of the fastest round trip on one core, as in traces of selects on an Intel Xeon"
 LEAST_US = 0.5
 """Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
 LEAST = 30
-"""Minimum number of times of a statement for computing quantiles."""
+"""Minimum number of times of a statement from which quantiles are computed."""
 WRITES_DEFAULT = 300.0
-"""Log volume assumed for a writing statement if the run does not know it [bytes]."""
+"""Log volume that is assumed for a writing statement if the run did not measure it [bytes]."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Costs:
 
     Attributes:
         cpu_us: CPU time of each statement at the server [us].
-        system: Share of that CPU time in the kernel.
+        system: Share of that CPU time that is spent in the kernel.
         wal_bytes: Log that each statement writes [bytes].
-        insert: CPU time for each KB of log.
-        flush_us: CPU time of a flush without the part for each KB [us].
-        write: CPU time of a flush for each KB.
-        whole_flush_us: CPU time of a flush of mean size.
+        insert: CPU time of a statement for each KB of log that it writes [us/KB].
+        flush_us: CPU time of a flush, without the part that depends on its size [us].
+        write: CPU time of a flush for each KB of log [us/KB].
+        whole_flush_us: CPU time of a flush of mean size [us].
         wake: CPU time of a server's process to start an idle core when it wakes its client, once per round trip.
         cold: CPU time of a server's process to load its data into the CPU cache again after other processes ran.
         server: CPU time of a transaction outside of its waits.
@@ -141,18 +141,19 @@ def costs_of(observation: Observation) -> Costs:
 
 
 def _per_transaction(observation: Observation, cpu_us: list[float]) -> list[float]:
-    """Return the CPU time of each statement in a transaction [us]."""
+    """Return the CPU time per transaction of each statement [us]."""
     return [us * each for us, each in zip(cpu_us, observation.steps.per_transaction, strict=True)]
 
 
 def _client_and_wake(
     observation: Observation, modes: list[Modes | None] | None, client: Parameter
 ) -> tuple[Parameter, Parameter]:
-    """Return the CPU times of the client in a round trip on one core, and to start an idle core.
+    """Return the client's CPU time for a round trip on one core, and the CPU time to start an idle core.
 
-    What the client uses beyond a share of the fastest round trip on one core starts idle cores, in each round trip over
-    two. A server process is taken to need as much for that. If the modes are not known, the start of an idle core was
-    measured before the blocks.
+    The client's own work is a share of the fastest round trip on one core. Any further CPU time of the client is used
+    to start idle cores, once in each round trip that uses two cores. A server process is assumed to need the same time
+    for a start. If the modes (one or two cores) of round trips are not known, the time measured before the blocks is
+    used for a start.
     """
     if modes is None:
         wake = _wake(observation)
@@ -169,12 +170,12 @@ def _client_and_wake(
 
 
 def _values_per_transaction(observation: Observation, name: str) -> list[float]:
-    """Return a value of the load's reports per transaction, by block."""
+    """Return, by block, a value from the load generator's reports divided by the number of transactions."""
     return [report[name] / report["transactions"] for report in observation.reports if report["transactions"]]
 
 
 def _outside_us(observation: Observation) -> list[float]:
-    """Return a transaction's CPU time outside of waits, by block [us]."""
+    """Return, by block, the CPU time of a transaction outside its waits [us]."""
     found = []
     for block, report in zip(observation.measures.blocks, observation.reports, strict=True):
         if report["transactions"]:
@@ -184,7 +185,7 @@ def _outside_us(observation: Observation) -> list[float]:
 
 
 def _system(observation: Observation) -> float:
-    """Return the share of the server's CPU time in the kernel."""
+    """Return the share of the server's CPU time that is spent in the kernel."""
     user, system = (sum(report[name] for report in observation.reports) for name in ("user_ns", "system_ns"))
     return system / (user + system) if user + system else 0.5
 
@@ -208,7 +209,7 @@ def _flush(observation: Observation) -> Parameter:
 
 
 def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
-    """Return the CPU time spent inside the waits for the write and sync of the log, by block.
+    """Return, by block, the CPU time used inside the waits for the write and the sync of the log [ns].
 
     If there are no waits for data files, or CPU is not known by event, this is the CPU time inside all waits.
     """
@@ -219,9 +220,9 @@ def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
 
 
 def _write_per_kb(observation: Observation, by_commits: bool) -> Parameter:
-    """Return the CPU time of a flush per KB of log: writes go to the page cache, so their time is CPU time.
+    """Return the CPU time of a flush per KB of log, from the times of writes, which go to the page cache.
 
-    Where the device is measured by commits, it is part of the device's time.
+    If the device is measured by the times of commits, this time is part of the device's time, and 0 is returned.
     """
     found = None if by_commits else per_kb(observation, WRITE)
     if found is None:
@@ -231,7 +232,7 @@ def _write_per_kb(observation: Observation, by_commits: bool) -> Parameter:
 
 
 def _reduce(flush: Parameter, us: float) -> Parameter:
-    """Return a parameter reduced by a time [us], with its interval; nothing falls below 0."""
+    """Return a parameter and its interval minus a time [us]; values below 0 become 0."""
     if not us:
         return flush
     value, low, high = (max(one - us, 0.0) for one in (flush.value, flush.low, flush.high))
@@ -248,11 +249,11 @@ def _wake(observation: Observation) -> Parameter:
 
 
 def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Floats]]:
-    """Return the CPU time per KB of log, the mean log of a transaction [KB], and a statement's times without its log's.
+    """Return the CPU time per KB of log, the mean log of a transaction [KB], and statement times without that CPU time.
 
     The CPU time per KB is the slope of a statement's time over the log that it writes, which is known if the script
-    draws the size at random. The mean log is 0 if the log is known by statement; times [us] are by the statement's
-    number.
+    chooses the size at random. If it is not known, the mean log is 0 and there are no times. The times [us] are by the
+    number of the statement.
     """
     import numpy as np
 
@@ -305,7 +306,7 @@ def _shared_out(observation: Observation, server_us: float, flush_us: float) -> 
 
 
 def _wal(observation: Observation) -> list[float]:
-    """Return the log of each statement: a transaction's log divided equally among the writing statements."""
+    """Return the log of each statement [bytes]: a transaction's log divided equally among the writing statements."""
     if observation.engine == MARIADB:
         return mariadb.log_bytes(observation, WRITES_DEFAULT)
     steps = observation.steps
@@ -317,9 +318,9 @@ def _wal(observation: Observation) -> list[float]:
 def _delays(
     observation: Observation, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None
 ) -> Floats:
-    """Return the delays of round trips without lock wait or flush, in order within each session.
+    """Return the delays of round trips that have no lock wait and no flush [us], in order within each session.
 
-    If the modes are known, only round trips over two cores have a delay.
+    If the modes are known, only round trips that use two cores have a delay.
     """
     import numpy as np
 

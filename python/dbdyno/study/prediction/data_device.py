@@ -1,7 +1,7 @@
-"""Devices of an arm's data files and temporary files: measured times, or the device that the run had mounted.
+"""Devices for an arm's data files and temporary files: with measured times, or the device mounted in the run.
 
-If the run used a modelled device with direct I/O, the device and its queue are known. Otherwise the times are the
-measured ones, and requests are assumed not to wait for each other, because one arm does not show how they do.
+If the run used a modelled device with direct I/O, the device and its queue are known. Otherwise the measured times are
+used, and requests are assumed not to wait for each other, because one arm does not show how they delay each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME, MOUNTED = "data", "mounted"
 SERVERS = 1_024
-"""Number of requests that a measured device serves at once: above any number of sessions, so that none waits."""
+"""Number of requests that a measured device serves at once; it exceeds any number of sessions, so none waits."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class DataDevice:
     """A device of data files or temporary files.
 
     Attributes:
-        name: Name of its topmost part in the machine.
-        toml: Its sections in a machine file.
-        parameters: Its parameters as rows.
-        empirical: True if its times are measured, False if they are a model's.
-        notes: Sentences about it.
+        name: Name of the device's topmost part in the machine.
+        toml: The device's sections in a machine file.
+        parameters: The device's parameters as rows.
+        empirical: True if the times were measured, False if they are from a model.
+        notes: Sentences about the device.
     """
 
     name: str
@@ -63,9 +63,10 @@ def mounted_device(observation: Observation) -> DataDevice | None:
 
 
 def lateness(device: DataDevice, times_us: Floats, data_mb: float) -> Parameter | None:
-    """Return by how much an arm's waits are longer than those of their device's model, by quantile; None for few waits.
+    """Return how much longer an arm's waits are than the requests of the device's model, by quantile.
 
-    The difference is the time in the kernel and until the process gets a core; its mean is fitted later.
+    The difference is the time in the kernel and the time until the process gets a core; its mean is fitted later. The
+    result is None if there are too few waits.
     """
     import numpy as np
 
@@ -104,14 +105,14 @@ data = "{name}"
 def measured_device(
     name: str, observation: Observation, reads_us: Floats, writes_us: Floats, starts_ns: Ints | None = None
 ) -> DataDevice | None:
-    """Return a device with measured times; None if there are none.
+    """Return a device with the measured times; None if no times were measured.
 
     Args:
-        name: Its name.
-        observation: The arm.
-        reads_us: Times of reads without their CPU [us].
-        writes_us: Times of writes.
-        starts_ns: When the reads began, to find lasting slow states.
+        name: Name of the device.
+        observation: Observation of the arm.
+        reads_us: Times of reads minus their CPU time [us].
+        writes_us: Times of writes minus their CPU time [us].
+        starts_ns: Start times of the reads [ns], to find slow states that last.
     """
     if not len(reads_us) and not len(writes_us):
         return None

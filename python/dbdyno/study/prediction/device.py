@@ -1,7 +1,7 @@
-"""The log device of an arm: sync times in regimes over wall-clock time, and the additional time per KB.
+"""The log device of an arm: sync times with their regimes over time, and the additional time per KB.
 
-Service times are the waits for the sync without the CPU time inside them. If commits differ in size and there is one
-session, so that each wait belongs to one commit, the time that a KB adds is a slope; the table then has the times
+Service times are the waits for the sync minus the CPU time inside them. If commits differ in size and there is one
+session, each wait belongs to one commit, and the time added per KB is a slope. The table then has the times
 extrapolated to size zero.
 """
 
@@ -30,12 +30,12 @@ class LogDevice:
     """The log device.
 
     Attributes:
-        toml: Its section in a machine file.
-        parameters: Its parameters as rows.
-        inside_us: CPU time inside a measured wait, which is not spent by the device [us].
-        report: The fit of its times, as `_core.model_calibrate` returns it; empty if it is a default.
-        notes: Sentences about it.
-        sync_us: Mean time of a sync without its CPU time [us]; 0 if waits were measured.
+        toml: The device's section in a machine file.
+        parameters: The device's parameters as rows.
+        inside_us: CPU time inside a measured wait, which is not part of the device's time [us].
+        report: The fit of the device's times, as `_core.model_calibrate` returns it; empty if the device is a default.
+        notes: Sentences about the device.
+        sync_us: Mean time of a sync minus its CPU time [us]; 0 if the waits for syncs were measured.
     """
 
     toml: str
@@ -47,7 +47,7 @@ class LogDevice:
 
 
 def device_of(observation: Observation, flush_us: float) -> LogDevice:
-    """Return the log device fitted to the arm's waits; without waits, to the syncs measured before blocks."""
+    """Return the log device fitted to the arm's waits or, without waits, to the syncs measured before the blocks."""
     import numpy as np
 
     waits = observation.waits_for(SYNC)
@@ -67,9 +67,9 @@ def device_of(observation: Observation, flush_us: float) -> LogDevice:
 def fit_device(
     times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str, servers: int = 1
 ) -> LogDevice:
-    """Return a device fitted to sync times [us], without the time that each KB adds (`added`), and to their starts.
+    """Return a device fitted to the start times of syncs and their times [us] minus the time that each KB adds.
 
-    `servers` is the number of syncs that the device does at the same time.
+    `added` is the time that each KB adds. `servers` is the number of syncs that the device does at the same time.
     """
     import numpy as np
 
@@ -106,7 +106,7 @@ def section(name: str, regimes: str, how: str, servers: int = 1) -> str:
 
 
 def device_of_canaries(observation: Observation) -> LogDevice:
-    """Return a device with a constant time: the median sync of a file, measured before blocks."""
+    """Return a device with a constant time: the median time of a file's syncs, measured before the blocks."""
     import statistics
 
     found = [b.canaries["fsync_ns"] / 1e3 for b in observation.measures.blocks if "fsync_ns" in b.canaries]
@@ -124,7 +124,7 @@ def device_of_canaries(observation: Observation) -> LogDevice:
 
 
 def _per_kb(observation: Observation) -> Parameter:
-    """Return the additional sync time per KB."""
+    """Return the additional sync time per KB of log."""
     key = f"devices.{NAME} write_us_per_kb"
     found = per_kb(observation, SYNC)
     if found is None:

@@ -1,7 +1,8 @@
-"""What one change does to a calibrated machine: the relative changes of throughput and of p99, each with a band.
+"""Effects of one change to a calibrated machine: the relative changes of throughput and of p99, each with a band.
 
-Both states are simulated with the same random numbers and the same parameters, several times with parameters drawn from
-their intervals. The uncertainty of a machine mostly cancels in the ratio; what remains of it is the band.
+The states before and after the change are simulated with the same random numbers and the same parameters. This is
+repeated with parameters drawn from their intervals. The uncertainty of the machine mostly cancels in the ratio; the
+band shows the uncertainty that remains.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class State:
-    """A machine (TOML) with settings of the model, under a number of sessions."""
+    """A machine (TOML) with settings of the model and a number of sessions."""
 
     machine: str
     sessions: int
@@ -99,7 +100,7 @@ class Effects:
 
     @staticmethod
     def _draw_parameters(machine: CalibratedMachine, seed: int) -> list[dict[str, str]]:
-        """Return the changed parameters of each machine: none for the calibrated one, then those of the drawn ones."""
+        """Return the changed parameters of each machine to simulate: none for the calibrated one, then random draws."""
         varied, dice = intervals(machine), random.Random(seed)
         return [{}, *(drawn_settings(varied, {}, dice) for _ in range(DRAWS if varied else 0))]
 

@@ -1,7 +1,7 @@
-"""Costs of an arm's files: how often a statement reads and writes blocks, the CPU time it takes, and the devices.
+"""Costs of an arm's files: how often a statement reads and writes blocks, their CPU time, and the devices.
 
-The time at a device is the wait for it without its CPU time. A wait that is hardly longer than its CPU time was
-answered by the kernel's cache: the process did not sleep.
+The time at a device is the wait for it minus the CPU time inside the wait. A wait that is hardly longer than its CPU
+time was answered by the kernel's cache: the process did not sleep.
 
 Limits: an arm does not show how many requests a device serves at once; reads are assumed not to delay each other,
 unless the run had mounted a modelled device (`data_device.py`).
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 CPU_US = 10.0
-"""CPU time of a read or write that is assumed if it was not measured [us]."""
+"""CPU time that is assumed for a read or write if it was not measured [us]."""
 CPU = {"read_us": (DATA_READ,), "write_us": (DATA_WRITE,), "temp_us": (TEMP_READ, TEMP_WRITE)}
-"""Wait events whose CPU time each parameter states."""
+"""Wait events to whose CPU time each parameter refers."""
 CACHED = {"cached_ratio": (DATA_READ,), "temp_cached_ratio": (TEMP_READ, TEMP_WRITE)}
 CACHED_US = 30.0
-"""Time without CPU from which on a wait counts as one for a device; the kernel's cache is faster [us]."""
+"""Wait without its CPU time above which a device answered it [us]; the kernel's cache answers faster."""
 WORDS = {DATA_READ: "data reads", DATA_WRITE: "data writes", TEMP_READ: "temporary reads", TEMP_WRITE: "spilled writes"}
 
 
@@ -45,13 +45,14 @@ class FileCosts:
     """Costs of an arm's files.
 
     Attributes:
-        statements: For each statement its counts of reads and writes, and the relations that it touches.
+        statements: For each statement, its numbers of reads and writes, and the relations that it touches.
         parameters: Parameters of the section [postgres].
-        data: Device of the data files; None if the arm reads and writes none.
-        temp: Device of temporary files, if it is another one; None if the arm spills nothing.
-        rows: Quantiles of their measured times.
-        read_us: Mean time of a read at the data device without CPU time, to which the model is fitted [us]; 0 for none.
-        notes: Sentences about them.
+        data: Device of the data files; None if the arm does not wait for data files.
+        temp: Device of temporary files, if it differs from that of the data; None if the arm spills nothing.
+        rows: Quantiles of the measured times of both devices.
+        read_us: Mean time of a read at the data device without CPU time, to which the model is fitted [us]; 0 if it is
+            not fitted.
+        notes: Sentences about the costs.
         undetermined: Keys that the arm does not determine.
     """
 
@@ -71,13 +72,13 @@ class FileCosts:
 
     @property
     def storage(self) -> str:
-        """Return where data and temporary files are, as lines of the section [storage]."""
+        """Return lines of the section [storage] that say where data and temporary files are."""
         data = self.data.name if self.data else "log"
         return f'data = "{data}"\n' + (f'temp = "{self.temp.name}"\n' if self.temp else "")
 
 
 def file_costs(observation: Observation) -> FileCosts:
-    """Return the costs of an arm's files; nothing for an arm that waits for none."""
+    """Return the costs of an arm's files; they are empty if the arm does not wait for files."""
     if not len(observation.io.call):
         return FileCosts([{} for _ in observation.steps.statements])
     statements = [
@@ -122,13 +123,13 @@ def file_costs(observation: Observation) -> FileCosts:
 
 
 def _starts(observation: Observation, times_us: Floats, slept: int) -> Ints:
-    """Return the start times of those reads for which a process slept."""
+    """Return the start times of those reads for which a process slept [ns]."""
     starts: Ints = observation.waits_for(DATA_READ)["started_ns"]
     return starts if slept == len(starts) else starts[times_us >= CACHED_US]
 
 
 def _cached(times: Mapping[str, Floats], key: str, events: Sequence[str]) -> Parameter:
-    """Return the share of waits that the kernel's cache answers."""
+    """Return the share of these waits that the kernel's cache answered."""
     import numpy as np
 
     own = np.concatenate([times[event] for event in events])
@@ -147,7 +148,7 @@ def _number(observation: Observation, events: Sequence[str]) -> int:
 
 
 def _cpu(observation: Observation, key: str, events: Sequence[str]) -> Parameter:
-    """Return the CPU time inside a wait for one of several events."""
+    """Return the CPU time inside a wait for one of these events [us]."""
     what = " and ".join(event.partition(":")[2] for event in events)
     blocks = [observation.waits_for(event)["block"] for event in events]
 
@@ -170,7 +171,7 @@ def _cpu(observation: Observation, key: str, events: Sequence[str]) -> Parameter
 
 
 def _times_us(observation: Observation, event: str, inside: Mapping[str, Parameter]) -> Floats:
-    """Return the times of an event at the device, in order of their starts [us]."""
+    """Return the times at the device for an event [us], in order of their starts."""
     import numpy as np
 
     cpu_us = next((inside[key].value for key, events in CPU.items() if event in events and key in inside), 0.0)
@@ -226,7 +227,7 @@ def _buffers(
 def _expected(
     observation: Observation, statements: Sequence[JsonObject], relations: KeyedRelations, size_mb: float
 ) -> list[str]:
-    """Return sentences that compare the counted misses with those of the approximation."""
+    """Return sentences that compare the counted misses of the buffer cache with the misses that the model expects."""
     from dbdyno import _core
 
     each = observation.steps.per_transaction
@@ -263,7 +264,7 @@ def _data_mb(observation: Observation, relations: KeyedRelations) -> list[Parame
 
 
 def fitted_factor(costs: FileCosts, factor: float, name: str) -> list[Parameter]:
-    """Return the factor of the data device's read times."""
+    """Return the factor of the data device's read times as a parameter; none if no read time is known."""
     if not costs.read_us:
         return []
     return [Parameter("data_factor", factor, FITTED, f"the mean read is that of {name}")]

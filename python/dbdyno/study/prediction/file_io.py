@@ -1,8 +1,8 @@
 """Reads and writes of an arm's files, by the statement that waited for them.
 
-A wait belongs to the call of the same session during which it took place. The recorder knows processes and the load
-knows sessions, so a process is assigned to the session whose calls contain most of its waits. These waits are then
-subtracted from the times of the calls, which leaves CPU, delays, locks and flushes.
+A wait belongs to the call of its session during which it took place. The recorder knows processes, whereas the load
+generator knows sessions, so a process is assigned to the session whose calls contain most of its waits. The waits are
+then subtracted from the times of the calls, so that CPU, delays, locks and flushes remain.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 DATA_READ, DATA_WRITE = "IO:DataFileRead", "IO:DataFileWrite"
 TEMP_READ, TEMP_WRITE = "IO:BufFileRead", "IO:BufFileWrite"
 EVENTS = {"reads": DATA_READ, "writes": DATA_WRITE, "temp_reads": TEMP_READ, "temp_writes": TEMP_WRITE}
-"""Wait events of files, by the key of a statement's counts."""
+"""Wait events for files, by the key under which a statement counts them."""
 SLACK_NS = 20_000
-"""Time by which a wait may end after its call, because their clocks are read one after the other [ns]."""
+"""Time by which a wait can seem to end after its call [ns], because their clocks are not read at the same time."""
 COUNTS_MOST = 64
-"""Maximum number of different counts of a statement; with more, neighbouring ones are combined."""
+"""Maximum number of different counts per statement; if there are more, neighbouring counts are combined."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class FileIo:
     """Waits for files within the calls of an arm.
 
     Attributes:
-        call: Row of the call, for each wait.
-        event: Wait event of each.
-        started_ns: Start of each [ns].
-        elapsed_ns: Length of each [ns].
+        call: Index of the call that contains each wait.
+        event: Wait event of each wait.
+        started_ns: Start of each wait [ns].
+        elapsed_ns: Length of each wait [ns].
     """
 
     call: Ints
@@ -58,11 +58,11 @@ class FileIo:
         return FileIo(self.call[own], self.event[own], self.started_ns[own], self.elapsed_ns[own])
 
     def counts(self, event: str, calls: Ints) -> dict[str, list[float]] | None:
-        """Return how often each number of waits for an event took place in an execution; None if there was none.
+        """Return how often an execution had each number of waits for an event; None if no execution had any.
 
         Args:
             event: The event.
-            calls: Rows of the executions.
+            calls: Indexes of the executions.
         """
         import numpy as np
 
@@ -83,7 +83,7 @@ def no_file_io() -> FileIo:
 
 
 def _few(counts: Ints) -> tuple[list[float], list[float]]:
-    """Return at most `COUNTS_MOST` different numbers and the frequency of each; the mean stays nearly the same."""
+    """Return at most `COUNTS_MOST` different numbers and the frequency of each, with nearly the same mean."""
     import numpy as np
 
     numbers, times = np.unique(counts, return_counts=True)
@@ -94,7 +94,7 @@ def _few(counts: Ints) -> tuple[list[float], list[float]]:
 
 
 def file_io(calls: JsonObject, waits: JsonObject) -> FileIo:
-    """Return the waits for files within calls, which are ordered by session and time."""
+    """Return the waits for files that are within calls; the calls must be in order of session and time."""
     import numpy as np
 
     own = np.isin(waits["event"], list(EVENTS.values()))
@@ -111,7 +111,7 @@ def file_io(calls: JsonObject, waits: JsonObject) -> FileIo:
 
 
 def _trips(calls: JsonObject) -> list[Ints]:
-    """Return the rows of each session's round trips; of a script with one statement these are its transactions."""
+    """Return the indexes of the round trips of each session; for a script with one statement, of its transactions."""
     import numpy as np
 
     found = []
@@ -123,7 +123,7 @@ def _trips(calls: JsonObject) -> list[Ints]:
 
 
 def _within(calls: JsonObject, rows: Ints, started: Ints, elapsed: Ints) -> Ints:
-    """Return for each wait the row, among those of a session, of the call that contains it; -1 for none."""
+    """Return, for each wait, which of these rows of a session is the call that contains it; -1 if none does."""
     import numpy as np
 
     begun: Ints = calls["started_ns"][rows]

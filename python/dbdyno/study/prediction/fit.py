@@ -1,8 +1,8 @@
-"""A whole machine from one arm of a run: measured parameters, fitted ones, and those left at their default.
+"""A complete machine from one arm of a run: measured parameters, fitted ones, and those with default values.
 
 The CPU time of statements, client and flush, the device, the delays of round trips, the pause between transactions, and
-the cores used by other programs are measured. Two numbers are fitted (`match.py`), because measured delays and waits
-include time in the run queue, which the model adds itself.
+the cores used by other programs are measured. Factors of the delays and of the devices' times are fitted (`match.py`),
+because measured delays and waits include time in the run queue, which the model adds itself.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Paramet
 from dbdyno.study.prediction.server import measured_processors, server_settings
 
 TAIL_US = 2.0
-"""CPU time for which client and server compute after they have sent a message, before they sleep [us]."""
+"""CPU time that client and server use after they have sent a message and before they sleep [us]."""
 TAIL_FROM = "PostgreSQL 15 and dbdyno's load on an Intel Xeon, traced: 2 us at the server, 1 us at the client"
 FIT_ERROR_MOST = 0.03
-"""Relative difference of the medians above which the fit is reported as failed."""
+"""Relative difference between the medians of model and arm above which the fit is reported as failed."""
 INSENSITIVE = 0.05
-"""Minimum relative change of the median, from no delay to full delay, for an arm to determine the factor."""
+"""Smallest relative change of the median, between no delay and full delay, from which an arm determines the factor."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Machine:
     """A calibrated machine.
 
     Attributes:
-        title: Its title.
+        title: Title of the machine.
         parameters: Parameters of the section [postgres].
-        scheduler: Parameters of its scheduler.
+        scheduler: Parameters of the scheduler.
         device: The device of the log.
-        statements: Its statements with their costs.
+        statements: The statements with their costs.
         notes: Sentences about the fit.
         undetermined: Keys that the arm does not determine.
         files: Costs of reads and writes of files.
@@ -70,7 +70,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
     """Return the machine calibrated from an arm.
 
     Raises:
-        ModelError: The model cannot run what was measured.
+        ModelError: The model cannot run the arm's workload.
     """
     costs = costs_of(observation)
     device = _device(observation, costs)
@@ -117,7 +117,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
 
 
 def _device(observation: Observation, costs: Costs) -> LogDevice:
-    """Return the log device: by waits, or on MariaDB, which times none, by commits."""
+    """Return the log device, from the arm's waits or from its commits; always from commits on MariaDB."""
     if needs_commits(observation):
         return device_of_commits(observation, costs.whole_flush_us)
     if observation.engine != MARIADB:
@@ -137,7 +137,7 @@ def _cpu_factor(costs: Costs) -> list[Parameter]:
 
 
 def _others(observation: Observation) -> list[Parameter]:
-    """Return the other programs beside the load: as many as the cores that they used, averaged over all arms."""
+    """Return the number of other programs: the cores that they used beside the load, averaged over all arms."""
     if not observation.others:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"
@@ -147,7 +147,8 @@ def _others(observation: Observation) -> list[Parameter]:
 def _think(observation: Observation, client_us: float) -> Parameter:
     """Return the pause of a session between transactions, computed from throughput and latency.
 
-    A pause shorter than two round trips is the client's own work, which its CPU time includes.
+    A pause shorter than the client's CPU time for two round trips is the client's own work, which that CPU time already
+    includes.
     """
     values = observation.measures.values
     pauses = observation.sessions * 1e9 / values["throughput"] - values["mean"]
@@ -173,7 +174,7 @@ def _delay(costs: Costs) -> list[Parameter]:
 
 
 def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
-    """Return the machine with the numbers for which it reproduces the arm."""
+    """Return the machine with fitted factors, with which the model reproduces the arm."""
     devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
     found = match(machine.toml(), observation, devices, on_progress=on_progress)
     undetermined, notes = list(machine.files.undetermined), list(machine.notes)
@@ -198,7 +199,7 @@ def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: 
 
 
 def _device_factor(machine: Machine, factor: float, name: str) -> list[Parameter]:
-    """Return the factor of the device's times, with the interval of the device's median."""
+    """Return the factor of the log device's times, with the interval of the device's median."""
     device = machine.device
     if not device.report or not device.parameters[0].value:
         return []

@@ -1,8 +1,8 @@
-"""A whole machine from a host without a database: device, wake-ups and delays measured, costs of statements assumed.
+"""A complete machine from a host without a database: device and delays are measured, statement costs are assumed.
 
-The CPU of TPC-B's statements is that of PostgreSQL 15 on one processor (`reference.py`), scaled: user time by the work
-on a small database in memory, time in the kernel by messages through a socket. How well such factors apply to another
-host is an assumption, stated as an interval.
+The CPU time of TPC-B's statements was measured with PostgreSQL 15 on one processor (`reference.py`) and is scaled to
+this host: user time by the speed of work on a small database in memory, kernel time by the speed of messages through a
+socket. How well such factors apply to another host is an assumption, which is stated as an interval.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbdyno.study.prediction.slopes import slope
 from dbdyno.study.prediction.sync_methods import USUAL
 
 DELAY_FACTOR = 1.5
-"""Factor by which delays of round trips may be wrong; for machines calibrated from runs, the fit was 0.9 to 2.1."""
+"""Factor by which assumed delays can be wrong; for machines calibrated from runs, the fit was 0.9 to 2.1."""
 _DEFAULTS = "the CPU of statements and client (PostgreSQL 15 on one processor, scaled to this one)"
 UNDETERMINED = (
     _DEFAULTS,
@@ -36,10 +36,10 @@ UNDETERMINED = (
 
 
 def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
-    """Return the machine of a host that was measured, with TPC-B of this scale as its script.
+    """Return the machine of a host that was probed, with TPC-B at this scale as its script.
 
     Raises:
-        ModelError: There were too few syncs.
+        ModelError: The probe made too few syncs.
     """
     user, system = scales(speed)
     steps = _steps(scale)
@@ -73,7 +73,7 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
 
 
 def scales(speed: HostSpeed) -> tuple[float, float]:
-    """Return how much longer this host takes than the reference: in user mode, and in the kernel."""
+    """Return the factors by which this host is slower than the reference: in user mode, and in the kernel."""
     work, message = statistics.median(speed.work_us), statistics.median(speed.message_us)
     return work / REFERENCE.work_us, message / REFERENCE.message_us
 
@@ -131,7 +131,7 @@ def _wake(speed: HostSpeed) -> list[Parameter]:
 
 
 def _flush(speed: HostSpeed) -> list[Parameter]:
-    """Return the CPU time of a flush, and what each KB adds to it."""
+    """Return the CPU time of a flush, and the CPU time that each KB adds to it."""
     import numpy as np
 
     own = speed.syncs[USUAL]

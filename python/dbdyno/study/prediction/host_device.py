@@ -1,4 +1,4 @@
-"""The device of the log as a host's probe saw it: one device for each way in which a server can sync its log."""
+"""The log device as a host's probe measured it: one device for each method by which a server can sync its log."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dbdyno.study.prediction.sync_methods import USUAL, device_name
 
 
 def host_device(speed: HostSpeed) -> LogDevice:
-    """Return the device of the log, with those of other sync methods in the same text.
+    """Return the device of the log; its text also has the devices of the other sync methods.
 
     Raises:
-        ModelError: There were too few syncs by the usual method.
+        ModelError: The probe made too few syncs by the usual method.
     """
     usual = speed.syncs[USUAL]
     if len(usual.elapsed_us) < LEAST:
@@ -41,7 +41,7 @@ def host_device(speed: HostSpeed) -> LogDevice:
 
 
 def _device(method: str, syncs: Syncs) -> tuple[str, list[Parameter], JsonObject]:
-    """Return the section of a method's device, its parameters, and the fit of its times."""
+    """Return the section of a sync method's device, its parameters, and the fit of its times."""
     import numpy as np
 
     from dbdyno import _core

@@ -1,11 +1,11 @@
 """A MariaDB arm: settings of its commits, and the device of InnoDB's log.
 
-MariaDB does not time the waits of a session. The time of its log device is therefore the time of a commit beyond the
-round trip of the cheapest statement. The time that a KB adds is the slope of the commit's time over the size of the
-transaction's writes, if the script has statements of several sizes (`repeat('x', 4000)`).
+MariaDB does not time the waits of a session. The time of its log device is therefore the time of a commit minus the
+round trip of the cheapest statement. If the script has statements of several sizes (`repeat('x', 4000)`), the time
+added per KB is the slope of the commit's time over the size of the transaction's writes.
 
 A server that was started with innodb_flush_log_at_trx_commit = 2 writes its log to the page cache
-(innodb_log_file_buffering). A server on which it was set later still writes past the page cache, to the device.
+(innodb_log_file_buffering). A server on which it was set later still bypasses the page cache and writes to the device.
 
 Limits: that write is not modelled; one session only, because with several a commit also waits for the flushes of
 others; sizes must be in the statements' text, not in variables.
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 FASTEST, LEAST_US = 0.05, 0.5
 FLUSH_US = 69.0
-"""CPU time of a write and a sync of InnoDB's log [us], for an arm whose commits wait for none."""
+"""CPU time of a write and a sync of InnoDB's log [us], assumed for an arm whose commits do not wait for syncs."""
 FLUSH_FROM = "a direct write of 4 KB and its fdatasync, AMD EPYC, ext4: 43 + 26 us at a load of 11"
 WRITE_US = 6.0
-"""CPU time of a write to the page cache [us], as where a server was started with innodb_flush_log_at_trx_commit = 2."""
+"""CPU time of a write to the page cache [us], if a server started with innodb_flush_log_at_trx_commit = 2."""
 LOGS = 2
-"""Files that are synced at the same time: InnoDB's log, and the binary log, whose syncs do not wait for each other."""
+"""Number of files that are synced at the same time: InnoDB's log and the binary log, which do not wait for each other.
+"""
 BLOCK_BYTES = 512
-"""Block of InnoDB's log; a write consists of whole blocks."""
+"""Block size of InnoDB's log [bytes]; a write consists of whole blocks."""
 _PAYLOAD = re.compile(r"\brepeat\s*\(\s*'.'\s*,\s*(\d+)\s*\)", re.IGNORECASE)
 _SAME_LOG = ("fsync", "o_direct", "o_direct_no_fsync", "littlesync")
 """Values of innodb_flush_method that change the writes of data files, but not those of the log."""
@@ -56,7 +57,7 @@ _OFF = ("", "0", "off", "false")
 
 
 def fixed_parameters() -> list[Parameter]:
-    """Return the parameters in which MariaDB differs from PostgreSQL, whatever its settings are."""
+    """Return the parameters in which MariaDB always differs from PostgreSQL, with any settings."""
     return [
         Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes those that are served"),
         Parameter("page_bytes", BLOCK_BYTES, DEFAULT, "MariaDB: block of the log"),
@@ -65,7 +66,7 @@ def fixed_parameters() -> list[Parameter]:
 
 
 def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
-    """Return server settings as model parameters, and a sentence for each unsupported setting."""
+    """Return model parameters for server settings, and a sentence for each setting that the model does not support."""
     found: dict[str, bool | int | float] = {}
     notes = []
     for name, text in settings.items():
@@ -102,8 +103,8 @@ def waits_for_syncs(observation: Observation) -> bool:
 def cpu_us(observation: Observation, client_us: float, one_core_us: list[float] | None) -> list[float]:
     """Return the CPU time of each statement at the server [us].
 
-    A round trip on one core consists of the CPU time of both sides. If such round trips are not known, the fastest ones
-    are used. A commit without its flush is assumed to cost as much as the cheapest statement.
+    A round trip on one core consists of the CPU time of both sides. If it is not known which round trips were on one
+    core, the fastest ones are used. A commit without its flush is assumed to cost as much as the cheapest statement.
     """
     import numpy as np
 
@@ -120,12 +121,12 @@ def cpu_us(observation: Observation, client_us: float, one_core_us: list[float] 
 
 
 def payload_bytes(statement: str) -> int:
-    """Return the size of the text that a statement writes, if its text states one, else 0."""
+    """Return the size of the text that a statement writes [bytes], if the statement specifies it, else 0."""
     return sum(int(size) for size in _PAYLOAD.findall(statement))
 
 
 def log_bytes(observation: Observation, default: float) -> list[float]:
-    """Return the log of each statement: its own text, and an equal part of what else a transaction writes."""
+    """Return the log of each statement [bytes]: its own text, and an equal part of the transaction's remaining log."""
     steps = observation.steps
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
     own = [float(payload_bytes(text)) if changes else 0.0 for text, changes in _changing(observation)]
@@ -140,7 +141,7 @@ def _changing(observation: Observation) -> list[tuple[str, bool]]:
 
 
 def device_of_commits(observation: Observation, flush_us: float, default_bytes: float) -> LogDevice | None:
-    """Return the log device, from the time of commits beyond a round trip; None if commits do not wait for a sync.
+    """Return the log device, from the time of commits minus that of a round trip; None if commits wait for no sync.
 
     Raises:
         ModelError: The arm has several sessions, or no statement that only makes a round trip.
@@ -165,7 +166,7 @@ def device_of_commits(observation: Observation, flush_us: float, default_bytes: 
         )
     if not len(np.flatnonzero(observation.calls["kind"] == "begin")):
         raise ModelError(
-            "the script has no statement that only makes a round trip",
+            "the script has no statement, such as begin, that costs only a round trip",
             where=observation.arm.name,
             next_step="put the statements between begin and commit",
         )
@@ -174,7 +175,7 @@ def device_of_commits(observation: Observation, flush_us: float, default_bytes: 
 
 
 def _log_kb(observation: Observation, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
-    """Return the log that each commit flushes [KB]: that of the statements of its transaction, and half a block."""
+    """Return the log that each commit flushes [KB]: that of its transaction, and half a block on either side."""
     import numpy as np
 
     sizes = dict(zip(observation.steps.statements, by_statement, strict=True))

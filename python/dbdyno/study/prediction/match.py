@@ -1,11 +1,11 @@
-"""Fit of a machine: the numbers for which its model reproduces the calibrated arm.
+"""Fit of a machine: the factors with which its model reproduces the calibrated arm.
 
-    delay_factor     the median latency is the arm's
-    device_factor    a sync of the log takes the arm's mean time: a measured wait ends when the process has a core
-                     again, and the model adds that time itself
+    delay_factor     the model's median latency equals that of the arm
+    device_factor    the mean time of a log sync equals that of the arm: a measured wait ends when the process has
+                     a core again, and the model adds that time itself
     data_factor      the same for a read of the data files
 
-The factors are found alternately, each with the others fixed, a few times.
+The factors are found in a few rounds, one factor at a time with the others fixed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TURNS = 3
 CLOSE = 0.003
 
 Factors = tuple[float, float]
-"""Factors of the times of the log's and the data's device."""
+"""Factors of the times of the log device and of the data device."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """Fitted numbers, the relative error of the model's median, and the effect of the delays on it.
+    """Fitted factors, the relative error of the model's median, and the effect of the delays on the median.
 
     `share` is the share of the median that comes from the delays; if it is small, the arm does not determine their
     factor.
@@ -43,12 +43,12 @@ class Match:
 
 @dataclass(frozen=True)
 class Devices:
-    """What was measured of an arm's devices.
+    """Measured times of an arm's devices.
 
     Attributes:
         inside_us: CPU time inside a measured wait for a sync, which the model does not count as part of the wait [us].
         sync_us: Mean time of a sync without its CPU time, if no waits were measured [us]; 0 if it is not known.
-        read_us: Mean time of a read of the data files without its CPU time [us]; 0 if none is fitted.
+        read_us: Mean time of a read of the data files without its CPU time [us]; 0 if it is not fitted.
     """
 
     inside_us: float
@@ -57,16 +57,16 @@ class Devices:
 
 
 def match(machine: str, observation: Observation, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
-    """Return the numbers for which a machine (TOML) with factors of 1 reproduces its arm.
+    """Return the factors with which a machine (TOML) reproduces its arm; in the TOML all factors are 1.
 
     Args:
         machine: The machine.
-        observation: The arm.
-        devices: What was measured of its devices.
-        on_progress: Called with what is being done.
+        observation: Observation of the arm.
+        devices: Measured times of the arm's devices.
+        on_progress: Called with a text about the current work.
 
     Raises:
-        ModelError: The model cannot run what was measured.
+        ModelError: The model cannot run the arm's workload.
     """
     import numpy as np
 
@@ -101,7 +101,7 @@ def match(machine: str, observation: Observation, devices: Devices, *, on_progre
 
 
 def _factor(factor: float, live_ns: float, model_ns: float) -> float:
-    """Return a better factor of a device's times, or the same one if the model is close or there is nothing to fit."""
+    """Return a better factor for a device's times, or the same factor if the model is close or nothing is fitted."""
     if not live_ns or not model_ns or abs(model_ns / live_ns - 1) < CLOSE:
         return factor
     return min(max(factor * live_ns / model_ns, DEVICE_LEAST), DEVICE_MOST)
@@ -110,7 +110,7 @@ def _factor(factor: float, live_ns: float, model_ns: float) -> float:
 def _delay(
     run: Callable[[float, Factors], SimulationResult], factors: Factors, median_ns: float
 ) -> tuple[float, SimulationResult]:
-    """Return the factor of the delays with the nearest median, found by bisection, and its result."""
+    """Return the factor of the delays whose median is nearest to the arm's, found by bisection, and its result."""
     low, high, at = 0.0, FACTOR_MOST, 1.0
     best: tuple[float, float, SimulationResult] | None = None
     for _ in range(HALVINGS):

@@ -1,4 +1,4 @@
-"""Memory settings of a server, in the model: `shared_buffers` and `work_mem`.
+"""Memory settings of a server and their effect in the model: `shared_buffers` and `work_mem`.
 
 `shared_buffers` changes how often a statement reads from files; it is predicted if the machine knows the referenced
 pages. `work_mem` decides whether a sort spills; it is not predicted, because only the calibrated value was measured.
@@ -19,7 +19,7 @@ _BLOCKS = {BUFFERS: "8kb", WORK_MEM: "kb"}
 
 
 def megabytes(text: str, unit: str = "mb") -> float:
-    """Return a size of PostgreSQL in MB: a number with a unit, else in `unit`; NaN if the text is not a size."""
+    """Return a PostgreSQL size in MB; a number without a unit is in `unit`; NaN if the text is not a size."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b)?\s*", text, re.IGNORECASE)
     if match is None:
         return float("nan")
@@ -29,7 +29,7 @@ def megabytes(text: str, unit: str = "mb") -> float:
 
 
 def memory_settings(machine: Machine, changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the settings of the model for an arm's memory settings, and a sentence for each that is not predicted."""
+    """Return the model's settings for an arm's memory settings, and a sentence for each one that is not predicted."""
     settings, notes = {}, []
     if BUFFERS in changes:
         size = megabytes(changes[BUFFERS], _BLOCKS[BUFFERS])
@@ -47,7 +47,7 @@ def memory_settings(machine: Machine, changes: Mapping[str, str]) -> tuple[dict[
 
 
 def knows_pages(machine: Machine) -> bool:
-    """Return True if a machine knows the pages that its statements reference, and its own buffers."""
+    """Return True if a machine has the pages that its statements reference, and the size of its own buffer cache."""
     values = {row["path"]: row["value"] for row in machine.parameters}
     return bool(values.get("postgres.relations")) and bool(values.get("postgres.calibrated_buffers_mb"))
 
@@ -56,12 +56,12 @@ def buffers_setting(machine: Machine, text: str) -> dict[str, str]:
     """Return the settings of the model for a level of `shared_buffers`.
 
     Raises:
-        ModelError: The machine knows no pages, or the level is not a size.
+        ModelError: The machine does not know the pages that its statements reference, or the level is not a size.
     """
     where = f"--set {BUFFERS}={text}"
     if not knows_pages(machine):
         raise ModelError(
-            "the machine does not know the pages that its statements read",
+            "the machine file does not know the pages that its statements read",
             where=where,
             next_step="calibrate it on an arm whose statements read a table by a key, with a working set that does not"
             " fit in shared_buffers",

@@ -1,9 +1,9 @@
-"""Two modes of a session's round trips: client and server on one core, or each on its own.
+"""Two modes of a session's round trips: client and server share one core, or each has its own.
 
-A process that is woken takes the core of its waker, which is about to sleep, or starts another core, which is idle. On
-one core a round trip is the CPU time of both and nothing else; over two cores it takes two to four times as long,
-because each wake-up starts a core. So the times of a statement have two peaks with a gap between them, and the first
-one shows its CPU time.
+A process that is woken either uses the core of its waker, which is about to sleep, or starts another core, which is
+idle. On one core, the time of a round trip is only the CPU time of both processes. Over two cores it takes two to four
+times as long, because each wake-up starts a core. So the times of a statement have two peaks with a gap between them,
+and the first peak shows its CPU time.
 
 Limits: only with one session, since with several a process also waits for a core.
 """
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 BINS = 25
-"""Number of bins, in logarithmic steps, in which a gap is searched."""
+"""Number of bins, of equal width on a logarithmic scale, in which a gap is searched for."""
 BODY = (0.005, 0.8)
-"""Quantiles of a statement's times between which a gap is searched."""
+"""Quantiles of a statement's times between which a gap is searched for."""
 GAP_RATIO = 4.0
-"""Minimum ratio of the lower peak to the gap."""
+"""Minimum ratio of the height of the lower peak to that of the gap."""
 LEAST = 30
 """Minimum number of times in a peak."""
 
 
 @dataclass(frozen=True)
 class Modes:
-    """Round trips of one statement.
+    """Modes of the round trips of one statement.
 
     Attributes:
-        one_core_us: Median time on one core.
-        limit_us: Time that separates the modes.
+        one_core_us: Median time of round trips on one core [us].
+        limit_us: Time that separates the modes [us].
         two_cores: Share of round trips over two cores.
     """
 
@@ -48,7 +48,7 @@ class Modes:
 
 
 def modes_of(times_us: Floats) -> Modes | None:
-    """Return the modes of a statement's times, or None if they have one peak only."""
+    """Return the modes of a statement's times, or None if the times have only one peak."""
     import numpy as np
 
     if len(times_us) < 10 * LEAST:
@@ -70,14 +70,15 @@ def modes_of(times_us: Floats) -> Modes | None:
 
 
 def statement_modes(observation: Observation, sized_us: dict[int, Floats]) -> list[Modes | None] | None:
-    """Return the modes of each statement, None for a commit or an untimed one.
+    """Return the modes of each statement; None for a commit, or for a statement without usable times.
 
     Args:
-        observation: The arm.
-        sized_us: By number of a statement whose log has different sizes, its times without the log's.
+        observation: Observation of the arm.
+        sized_us: For statements that write log of different sizes, by number: their times without the time for the log
+            [us].
 
     Returns:
-        None if the arm has several sessions, or does not show the modes of all other statements.
+        None instead of a list if the arm has several sessions, or if the modes of any other statement are unknown.
     """
     steps = observation.steps
     if observation.sessions != 1:
@@ -96,12 +97,12 @@ def statement_modes(observation: Observation, sized_us: dict[int, Floats]) -> li
 
 
 def one_core_us(modes: list[Modes | None]) -> list[float]:
-    """Return the time of each statement on one core; for a commit, that of the fastest statement is assumed."""
+    """Return the time of each statement on one core [us]; a commit is assumed to take as long as the fastest one."""
     least = min(own.one_core_us for own in modes if own is not None)
     return [least if own is None else own.one_core_us for own in modes]
 
 
 def two_core_share(modes: list[Modes | None], per_transaction: list[float]) -> float:
-    """Return the share of round trips over two cores; for commits, the share of the other statements is assumed."""
+    """Return the share of round trips over two cores; commits are assumed to have the share of the other statements."""
     known = [(own.two_cores, each) for own, each in zip(modes, per_transaction, strict=True) if own is not None]
     return math.fsum(share * each for share, each in known) / math.fsum(each for _, each in known)

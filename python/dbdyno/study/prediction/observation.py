@@ -1,7 +1,7 @@
 """Measurements of one arm of a live run: statement times, waits, CPU of server and client, log volume.
 
-Only the blocks of one arm that count are read, without warm-up and settling. Sampled waits are rejected, because the
-length of each is that of the sampling interval.
+Only the blocks of one arm that count are read, without warm-up and settling. Sampled waits are rejected, because each
+of them has the length of the sampling interval.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HOW_TO_TIME = (
     " `dbdyno doctor` says which this user may use"
 )
 _VERSION = "version_num"
-"""Fact of a target that only PostgreSQL has."""
+"""Name of a fact that only PostgreSQL targets have."""
 POSTGRES, MARIADB = "postgresql", "mariadb"
 _CALLS = """
 select c.session, c.kind, c.statement, c.started_ns, c.elapsed_ns, coalesce(c.redo_bytes, -1) as redo_bytes
@@ -77,7 +77,7 @@ select block, sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait', 'cpu_nice
 from spans group by block order by block
 """
 SYNC, WRITE, LOG_LOCK = "IO:WALSync", "IO:WALWrite", "LWLock:WALWrite"
-"""Wait events of a commit: the sync of the log, its write, and the lock that another session holds during both."""
+"""Wait events of a commit: sync of the log, write of the log, and the lock held by another session meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -87,23 +87,23 @@ class Observation:
     Attributes:
         engine: `postgresql` or `mariadb`.
         run: The run.
-        plan: The plan that it ran.
+        plan: The plan that the run executed.
         arm: The arm.
         number: Index of the arm.
         steps: Scripts of the arm as steps.
-        measures: Its values by block.
-        sessions: Number of its sessions.
-        calls: Columns of its calls, by session and time.
-        waits: Columns of the waits of its servers' processes, by time.
-        reports: Reports of the load on the arm, a list for each block that counts.
-        cpu_in_waits_ns: CPU time inside waits, by block; empty if waits were only read from the server's memory.
-        wal_bytes: Log of a transaction; NaN if it is not known.
-        client_ns: CPU time of the client for a round trip, by block.
+        measures: Values of the arm by block.
+        sessions: Number of sessions of the arm.
+        calls: Columns of the arm's calls, in order of session and time.
+        waits: Columns of the waits of its server processes, in order of time.
+        reports: The load generator's report on the arm for each block that counts.
+        cpu_in_waits_ns: CPU time inside waits, by block [ns]; empty if waits were only read from the server's memory.
+        wal_bytes: Log that a transaction writes [bytes]; NaN if it is not known.
+        client_ns: CPU time of the client per round trip, by block [ns].
         others: Cores that other programs used, by block; empty if it is not known.
         io: Waits for files within the calls; the times in `calls` do not include them.
-        cpu_in_wait_ns: CPU time inside the waits for an event, by event and block; empty if it is not known.
-        tables: Tables by `schema/name`, those that are read most.
-        indexes: Indexes by `schema/table/name`, those that are scanned most first.
+        cpu_in_wait_ns: CPU time inside the waits for an event, by event and block [ns]; empty if it is not known.
+        tables: Size of tables by `schema/name`, the most read ones first.
+        indexes: Size of indexes by `schema/table/name`, the most scanned ones first.
     """
 
     engine: str
@@ -128,7 +128,7 @@ class Observation:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the settings of the arm's server that are known: those that are not the default, and the arm's own."""
+        """Return the known settings of the arm's server: those that are not the default, and the changes of the arm."""
         about = self.run.manifest.arms[self.number]
         target: JsonObject = self.run.manifest.targets.get(str(about["target"])) or {}
         known = {str(row["name"]): str(row["value"]) for row in target.get("settings", [])}
@@ -143,11 +143,11 @@ class Observation:
 
     @property
     def fidelity(self) -> str:
-        """Return how the arm's waits were timed: `exact` or `read`; empty if it has none."""
+        """Return how the arm's waits were observed, such as `exact` or `read`; empty if it has none."""
         return str(self.waits["fidelity"][0]) if len(self.waits["fidelity"]) else ""
 
     def elapsed_us(self, statement: str, kind: str) -> Floats:
-        """Return the times of a statement at the client [us]; for kind `transaction`, the times of all transactions."""
+        """Return the client's times of a statement [us]; if `kind` is `transaction`, the times of all transactions."""
         calls = self.calls
         own = calls["kind"] == kind
         if kind != "transaction":
@@ -192,7 +192,7 @@ def observe(run: Run, measures: Measures, name: str) -> Observation:
     arm = plan.arms[number]
     if plan.rate_of(arm) is not None:
         raise ModelError(
-            "the model cannot predict an arm with a rate: its sessions never wait between transactions",
+            "the model cannot predict an arm with a rate, because the model's sessions never wait between transactions",
             where=name,
             next_step="choose arms without rate_per_s",
         )
@@ -241,10 +241,10 @@ def observe(run: Run, measures: Measures, name: str) -> Observation:
 
 
 def timed_waits(observation: Observation) -> Observation:
-    """Return the measurements if they may be used for a fit: waits must be timed, but MariaDB's are not used.
+    """Return the measurements if they can be used for a fit: waits must not be sampled, except on MariaDB.
 
     Raises:
-        ModelError: The waits were sampled, there are none, or the CPU of the server's processes is unknown.
+        ModelError: The waits were sampled, there are no waits, or the CPU of the server's processes is unknown.
     """
     if observation.engine != MARIADB and observation.fidelity not in ("exact", "read"):
         sampled = (
@@ -270,7 +270,7 @@ def _no_waits() -> JsonObject:
 
 
 def _plain(columns: JsonObject) -> JsonObject:
-    """Return columns as plain arrays, and text columns as objects, whatever types the database returned."""
+    """Return all columns as plain arrays, text columns with type object, for any types that the database returned."""
     import numpy as np
 
     return {
@@ -293,7 +293,7 @@ def _sizes(rows: list[tuple[str, float, float, float | None]]) -> dict[str, Size
 
 
 def _wal_bytes(wal: dict[str, float], name: str, measures: Measures, plan: Plan) -> float:
-    """Return an arm's log volume per transaction; if arms alternate in slices, the mean of all writing arms."""
+    """Return an arm's log volume per transaction [bytes]; if arms alternate in slices, the mean of all writing arms."""
     if name in wal:
         done = sum(r["transactions"] for b in measures.arms[0].blocks for r in b.report["arms"] if _is(r, plan, name))
         return wal[name] / done if done else math.nan
@@ -309,12 +309,12 @@ def _is(report: JsonObject, plan: Plan, name: str) -> bool:
 
 
 def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[float]:
-    """Return the cores used by others, by block: the host's use without the load and its server processes.
+    """Return the cores used by other programs, by block: the host's use minus that of the load and its servers.
 
-    Programs of low priority are left out: they give way to a process that wakes up.
+    Programs of low priority are left out, because they yield to a process that wakes up.
 
-    If no core was idle, other processes may have wanted more cores than that. Their demand is unknown: a load average
-    also counts processes that wait for a disk, and control groups share cores by group.
+    If no core was idle, other programs may have needed more cores than they got. Their demand is unknown: a load
+    average also counts processes that wait for a disk, and control groups share cores by group.
     """
     reports = {block.index: block.report for block in measures.arms[0].blocks}
     found = []
@@ -328,9 +328,9 @@ def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[fl
 
 
 def _client_ns(arm: ArmMeasures, measures: Measures, plan: Plan) -> list[float]:
-    """Return the client's CPU time per round trip, by block.
+    """Return the client's CPU time per round trip, by block [ns].
 
-    Runs of versions that did not count it by arm have only the average over all arms.
+    In runs of older versions, which did not measure it by arm, it is the average over all arms.
     """
     trips = [steps_of(plan, arm).round_trips for arm in plan.arms]
     found = []

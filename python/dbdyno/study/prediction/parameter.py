@@ -23,16 +23,16 @@ MEASURED, FITTED, DEFAULT = "measured", "fitted", "default"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter.
+    """A parameter of a calibrated machine.
 
     Attributes:
-        key: Its key in the machine's section.
-        value: Its value: a number, a word, a truth value, or a structure.
+        key: Key of the parameter in its section of the machine.
+        value: Value: a number, a word, a truth value, or a structure.
         source: One of `measured`, `fitted` and `default`.
-        how: How the value was obtained, in words.
-        low: Lower end of its interval, or NaN.
-        high: Upper end of its interval, or NaN.
-        unit: Unit of its value.
+        how: Description of how the value was obtained.
+        low: Lower end of the interval, or NaN.
+        high: Upper end of the interval, or NaN.
+        unit: Unit of the value.
     """
 
     key: str
@@ -53,7 +53,7 @@ class Parameter:
 
 
 def measured_parameter(key: str, values: Iterable[float], how: str, unit: str = "") -> Parameter:
-    """Return a parameter that is the mean of the blocks' values, with Student's interval; never below 0."""
+    """Return a parameter that is the mean over the blocks, with Student's interval; values below 0 become 0."""
     from dbdyno.stats.means import mean_interval
 
     mean, low, high = mean_interval(values, LEVEL)
@@ -77,7 +77,7 @@ def toml_value(value: Any) -> str:
 
 
 def quantile_table(values: Floats) -> JsonObject:
-    """Return measured quantiles as a machine's distribution, with 31 of 81 points in the last decile."""
+    """Return measured quantiles as a distribution for a machine: 81 points, of which 31 are in the last decile."""
     import numpy as np
 
     body = [0.0, 0.0005, 0.002, 0.005, *(0.01 + at / 50 for at in range(45))]

@@ -1,7 +1,7 @@
-"""CPU costs of TPC-B's statements on a reference machine, and what the host probes measured on the same machine.
+"""CPU costs of TPC-B's statements on a reference machine, and the results of the host probes on that machine.
 
-PostgreSQL 15 on an AMD EPYC (virtual machine, two cores), one session; medians of calibrated runs. The
-probes are those of `bench/host/speed.py`, measured on the same machine while nothing else ran.
+PostgreSQL 15 on an AMD EPYC (virtual machine, two cores), one session; the costs are medians of calibrated runs. The
+probes are those of `bench/host/speed.py`, measured on the same machine while it was idle.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SCALING_FACTOR = 1.5
-"""Factor by which costs may be off, up and down, after they were scaled to another processor: an assumption."""
+"""Factor by which scaled costs can be too high or too low on another processor: an assumption."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs on a machine, in us of CPU.
+    """CPU costs on a machine [us].
 
     Attributes:
         work_us: Time of a look-up and a change in memory on that machine [us].
         message_us: Time of a message through a socket on that machine [us].
-        client_us: CPU of the client for a round trip.
-        insert_us_per_kb: CPU for each KB of log, of statements that say how much they write.
-        wal_bytes: Log of a statement that writes one row.
-        statements: User and system time of a statement, by words in its text; the first that are in it count.
-        other: User and system time of any other statement.
+        client_us: CPU time of the client per round trip [us].
+        insert_us_per_kb: CPU time for each KB of log, for statements whose text states how much they write [us/KB].
+        wal_bytes: Log of a statement that writes one row [bytes].
+        statements: User and system time of statements [us], each after words in their text; the first entry whose words
+            occur counts.
+        other: User and system time of any other statement [us].
     """
 
     work_us: float
@@ -35,7 +36,7 @@ class Costs:
     other: tuple[float, float]
 
     def statement_times(self, text: str) -> tuple[float, float]:
-        """Return user and system time of a statement."""
+        """Return the user time and the system time of a statement [us]."""
         words = text.lower()
         return next(((user, system) for part, user, system in self.statements if part in words), self.other)
 

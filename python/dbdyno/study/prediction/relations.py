@@ -1,11 +1,11 @@
-"""Pages that an arm's statements reference by a key: their number, and how popular they are.
+"""Pages that an arm's statements reference by a key: their number, and how often each is referenced.
 
-The keys are drawn by the script itself. Rows are assumed to be in the order of their keys, in the table and in its
+The script itself chooses the keys at random. Rows are assumed to be in the order of their keys, in the table and in its
 index, so that a range of keys is a range of pages. Ranges are halved until the keys within each are about equally
 popular.
 
-Limits: one key and one table in a statement (`where column = :variable`); of several indexes the one that is scanned
-most; if the order of the keys is not that of the rows, each page seems to have a mixture of keys.
+Limits: only one key and one table per statement (`where column = :variable`); of several indexes, only the most scanned
+one; if the rows are not in the order of the keys, each page seems to have a mixture of keys.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 DRAWS = 20_000
-"""Number of transactions whose keys are drawn."""
+"""Number of transactions for which keys are drawn at random."""
 PAGE_BYTES = 8192
 HALVED = 4
 """Number of times that all pages are halved before the halves are compared."""
 LEAST = 200
-"""Minimum number of drawn keys of pages that are halved again."""
+"""Smallest number of drawn keys with which a range of pages is halved again."""
 UNEVEN = 4.0
-"""Difference of two halves, in standard deviations, from which on they are not equally popular."""
+"""Difference between two halves, in standard deviations, above which they count as unequally popular."""
 _ENDS = re.compile(r"\s*($|;|\)|and\b|for\b|order\b|limit\b|returning\b)", re.IGNORECASE)
 _TABLE = re.compile(r"\b(?:from|update|into)\s+([\w.\"]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class KeyedRelations:
-    """Relations of an arm, and the numbers of those that each statement references by a key."""
+    """Relations of an arm, and, for each statement, the numbers of the relations that it references by a key."""
 
     relations: list[JsonObject]
     touches: list[list[int]]
@@ -72,7 +72,7 @@ def keyed_relations(observation: Observation) -> KeyedRelations:
 def _keys(observation: Observation) -> Iterator[tuple[str, str, Ints]]:
     """Yield each statement that names one row: its name, its table, and the keys that were drawn.
 
-    A row that an earlier statement of the transaction named is still in the buffers, and is left out.
+    A row that an earlier statement of the same transaction named is left out, because it is still in the buffers.
     """
     import numpy as np
 
@@ -98,12 +98,12 @@ def _keys(observation: Observation) -> Iterator[tuple[str, str, Ints]]:
 
 
 def _is_key(before: str, after: str) -> bool:
-    """Return True if the value between two pieces of a statement is a key, and not a part of an expression."""
+    """Return True if the value between two pieces of a statement is a complete key, not part of an expression."""
     return bool(ROW.search(before)) and bool(_ENDS.match(after))
 
 
 def _sizes(observation: Observation, table: str) -> list[tuple[str, Size]]:
-    """Return a table and the index of it that is scanned most, with their sizes; nothing if they are not known."""
+    """Return the sizes of a table and of its most scanned index; an empty list if the size is not known."""
     own = [name for name in observation.tables if name == table.replace(".", "/") or name.endswith(f"/{table}")]
     if not own:
         return []
@@ -139,7 +139,7 @@ def popularity(drawn: Ints, pages: int) -> list[tuple[int, float]]:
 
 
 def _halved(drawn: Ints, first: int, last: int, depth: int) -> Iterator[tuple[int, int]]:
-    """Yield parts of the pages `first` to `last` (excluded): the number of their pages, and of their references."""
+    """Yield ranges of the pages from `first` to `last` (exclusive), each with its number of pages and of references."""
     import numpy as np
 
     middle = (first + last) // 2

@@ -1,10 +1,11 @@
 """An arm's scripts as steps of modelled sessions.
 
-The script is run some hundred times without a server, by the code that a load uses, so the rows that a statement locks
+The script is run 1,000 times without a server, by the code of the load generator. So the rows that a statement locks
 and the sizes that it writes have exactly the script's distribution.
 
-Limits: a lock is recognised if an UPDATE, a DELETE or a SELECT ... FOR UPDATE names one row by `column = :variable`. If
-hardly any row is drawn twice, the rows are not locked in the model, because sessions rarely conflict.
+Limits: a lock is recognised only if an UPDATE, a DELETE or a SELECT ... FOR UPDATE names one row by `column =
+:variable`. If most of the rows in these runs are different, the rows are not locked in the model, because sessions
+rarely conflict.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from dbdyno._core import Drawer
 
 DRAWS = 1_000
-"""Number of transactions drawn from a script."""
+"""Number of transactions that are generated from a script."""
 REDO_POSITION = "redo position"
-"""Kind of call that queries the log position, sent by `\\redo`."""
+"""Kind of the call that queries the log position, which `\\redo` sends."""
 _MARK = f"select '{REDO_POSITION}';"
 _CHANGES = re.compile(r"^\s*(insert|update|delete|merge)\b|pg_logical_emit_message", re.IGNORECASE)
 _EMITS = re.compile(r"pg_logical_emit_message", re.IGNORECASE)
@@ -34,19 +35,19 @@ _LOCKS = re.compile(
 )
 ROW = re.compile(r"\bwhere\s+[\w.\"]+\s*=\s*$", re.IGNORECASE)
 _MET = 0.5
-"""Minimum share of distinct rows among the drawn ones for which sessions rarely conflict."""
+"""Share of distinct rows among the drawn rows above which sessions rarely conflict."""
 
 
 @dataclass
 class Steps:
-    """An arm's scripts as steps.
+    """An arm's scripts as steps of modelled sessions.
 
     Attributes:
         scripts: The scripts; the statement of a step is an index in `statements`.
         statements: Names of the statements, as in the evidence.
-        kinds: Kind of each, as in the evidence.
-        changes: For each, whether it writes.
-        per_transaction: How often a transaction sends each, on average.
+        kinds: Kind of each statement, as in the evidence.
+        changes: For each statement, True if it writes.
+        per_transaction: How often a transaction sends each statement, on average.
         notes: Sentences on what could not be modelled.
     """
 
@@ -72,7 +73,7 @@ def steps_of(plan: Plan, arm: Arm) -> Steps:
     """Return the steps of an arm.
 
     Raises:
-        ModelError: A script depends on answers of the server, or a script cannot be drawn.
+        ModelError: A script depends on results from the server, or cannot be run without one.
     """
     found = Steps()
     scripts = plan.scripts_of(arm)
@@ -121,7 +122,7 @@ def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> No
 
 
 def drawer_of(script: Script, plan: Plan, arm: Arm) -> Drawer:
-    """Return a `Drawer`, which draws the statements that a load would send for an arm's script."""
+    """Return a `Drawer`, which generates the statements that a load would send for an arm's script."""
     from dbdyno import _core
 
     text = re.sub(r"(?m)^[ \t]*\\redo[ \t]*$", _MARK, script.text)
@@ -141,7 +142,7 @@ def _variables(plan: Plan, arm: Arm) -> dict[str, str]:
 
 
 def _index(steps: Steps, statement: DrawnStatement, single: bool) -> int:
-    """Return the index of a new or known statement; a script's only statement is timed as a transaction."""
+    """Return the index of a statement, which is added if it is new; a script's only statement becomes a transaction."""
     name, kind = statement["name"], "transaction" if single else statement["kind"]
     if name == _MARK.rstrip(";"):
         kind = REDO_POSITION
@@ -154,7 +155,7 @@ def _index(steps: Steps, statement: DrawnStatement, single: bool) -> int:
 
 
 def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[list[Any]], steps: Steps) -> None:
-    """Add the row that a statement locks, if the statement names one."""
+    """Add to a step the row that its statement locks, if the statement names one."""
     match = _LOCKS.match(statement["name"].lower())
     if match is None:
         return
@@ -177,7 +178,7 @@ def _number(table: str) -> int:
 
 
 def _with_sizes(step: PostgresStep, statement: DrawnStatement, values: Sequence[list[Any]]) -> None:
-    """Add the log sizes of a statement, if its text states them."""
+    """Add to a step the log sizes of its statement, if the statement's text states them."""
     if _EMITS.search(statement["name"]):
         sizes = [own[0] for own in values if own and isinstance(own[0], int) and own[0] > 0]
         if sizes:

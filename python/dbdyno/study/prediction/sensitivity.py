@@ -1,9 +1,9 @@
 """Influence of a machine's parameters on the result: elementary effects (Morris 1991), scaled by uncertainty.
 
-Each parameter has a range: its interval if the machine has one, otherwise 25 % of its value up and down, which is
-marked as assumed. Trajectories start at random corners of a grid of four levels and change one parameter after the
-other; the mean absolute effect (mu*) says how much a parameter matters, its spread (sigma) how much that depends on the
-others. Sobol indices (`sobol.py`) are added on request.
+Each parameter has a range: its interval if the machine has one, otherwise its value plus and minus 25 %, which is
+marked as assumed. Trajectories start at random points of a grid with four levels and change one parameter after the
+other. The mean absolute effect (mu*) says how much a parameter matters; the standard deviation of its effects (sigma)
+says how much that depends on the other parameters. Sobol indices (`sobol.py`) are added on request.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _LEFT_OUT = (
     *("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings"),
     *("data_mb", "shared_buffers_mb", "calibrated_buffers_mb", "work_mem_mb"),
 )
-"""Numbers that are not estimates: properties of the host, the server and the run."""
+"""Numbers that are not varied because they are properties of the host, the server or the run, not estimates."""
 ANSWERS = ("throughput", "p99")
 
 
 @dataclass(frozen=True)
 class Range:
-    """Range of a parameter; `assumed` if the machine gives no interval."""
+    """Range of a parameter; `assumed` is True if the machine has no interval for it."""
 
     path: str
     value: float
@@ -47,7 +47,7 @@ class Range:
 
 
 def ranges(machine: CalibratedMachine) -> list[Range]:
-    """Return the ranges of the machine's nonzero numbers."""
+    """Return the ranges of the machine's parameters that are numbers other than 0."""
     found = []
     for row in machine.machine.parameters:
         path, value = row["path"], row["value"]
@@ -115,7 +115,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float]:
 def answers_of(
     toml: str, sessions: int, places: Sequence[Mapping[str, str]], count: Callable[[], None] = lambda: None
 ) -> list[tuple[float, float]]:
-    """Return the logarithms of throughput and p99 of a machine for each of `places`; they are the same on any host."""
+    """Return the logarithms of a machine's throughput and p99 at each of `places`; every host computes the same."""
     found = []
     for settings in places:
         # The same dice everywhere, so that only the parameters differ.
@@ -137,16 +137,16 @@ def sensitivity(
     on_progress: Callable[[str], None] = lambda words: None,
     workers: Workers | None = None,
 ) -> JsonObject:
-    """Return the page about the parameters that move throughput and p99 most.
+    """Return the page about the parameters that change throughput and p99 most.
 
     Args:
         machine: The calibrated machine.
         sessions: Number of sessions.
         trajectories: Number of paths through the parameters.
         seed: Seed of the paths and samples.
-        samples: Number of samples for Sobol indices; 0 for none.
+        samples: Number of samples for Sobol indices; 0 to compute none.
         on_progress: Called with the progress as text.
-        workers: Workers that take a path each; None for this machine.
+        workers: Workers that each compute one path at a time; None to use only this machine.
     """
     varied = ranges(machine)
     walked = walks(len(varied), trajectories, seed)

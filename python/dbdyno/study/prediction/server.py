@@ -17,7 +17,7 @@ MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer
 """Server settings that change the model."""
 _NO_EFFECT = ("application_name", "track_io_timing", "track_wal_io_timing")
 _IN_COSTS = ("server ", "device ", f"{BUFFERS} ", f"{WORK_MEM} ")
-"""Changes of a calibrated arm that are in its costs: where it runs, and memory."""
+"""Changes of a calibrated arm whose effects are part of its measured costs: server, device and memory."""
 PROCESSORS = {
     "busy_ratio": (
         "sibling_factor",
@@ -29,13 +29,13 @@ PROCESSORS = {
     "searches": ("searches", 0.0, 1.0, "wake-ups on an idle processor if the last one was the waker's"),
     "searches_late": ("searches_late", 0.0, 1.0, "the same, on one that has been idle for 2 ms"),
 }
-"""Measured values of the processors by their names among the canaries: parameter, least and most, and how."""
+"""Measured properties of the processors, by name of the canary: parameter, smallest and largest value, description."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
 
 def server_settings(observation: Observation) -> tuple[list[Parameter], list[Parameter], list[str]]:
-    """Return parameters of a server and of its scheduler, and sentences on changed settings that are not modelled."""
+    """Return the parameters of a server and of its scheduler, and a sentence on each change that is not modelled."""
     about = observation.run.manifest.arms[observation.number]
     target: JsonObject = observation.run.manifest.targets.get(str(about["target"])) or {}
     cores = int(target.get("host_cpus") or 0)
@@ -90,14 +90,14 @@ def scheduler_parameters(cores: int) -> list[Parameter]:
 
 
 def measured_processors(observation: Observation) -> list[Parameter]:
-    """Return what was measured of the processors before the blocks of a run; empty for runs of older versions."""
+    """Return the measured properties of the processors before a run's blocks; empty for runs of older versions."""
     blocks = observation.measures.blocks
     values = {name: [b.canaries[name] for b in blocks if name in b.canaries] for name in PROCESSORS}
     return processor_parameters(values)
 
 
 def processor_parameters(values: Mapping[str, list[float]]) -> list[Parameter]:
-    """Return parameters of the scheduler from measured values, by their name among the canaries."""
+    """Return parameters of the scheduler from measured values, which are listed by name of the canary."""
     found = []
     for name, (key, least, most, how) in PROCESSORS.items():
         if values.get(name):

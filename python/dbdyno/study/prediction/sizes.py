@@ -1,4 +1,4 @@
-"""Size of a flush, and the time that each KB adds to its waits, from an arm of one session with different sizes."""
+"""Size of a flush, and the time that each KB adds to its waits, from an arm with one session and varying sizes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def per_kb(observation: Observation, event: str) -> tuple[float, float, float] |
     """Return the time that a KB of log adds to a wait of a commit [us], with its interval.
 
     Returns:
-        The slope of the wait over the log of the commit that it is part of; None if sizes do not differ, or if several
-        sessions share a flush.
+        The slope of the wait's time over the log of its commit, with the ends of its interval; None if sizes do not
+        differ, or if several sessions share a flush.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Slope of a time over a size, robust against stalls: a line through the medians of equally large groups."""
+"""Slope of a time over a size, robust against stalls: a line through the medians of groups of equal number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPREAD = 2.0
 
 
 def slope(sizes: Floats, times: Floats) -> tuple[float, float, float] | None:
-    """Return the slope with its interval by leaving out each group in turn; None if sizes are almost equal.
+    """Return the slope and its jackknife interval over groups; None if there are few sizes, or they hardly differ.
 
     A slope below 0 counts as 0.
     """

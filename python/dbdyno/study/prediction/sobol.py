@@ -1,8 +1,9 @@
 """Sobol indices of a machine's parameters: their shares of the variance of an answer.
 
-A parameter's *first* index is the share of the variance that it explains alone, its *total* index the share that it
-takes part in with others. Estimators: Saltelli et al. 2010 (first) and Jansen 1999 (total), with two independent
-samples of the unit cube, and samples in which one parameter at a time is exchanged: samples x (parameters + 2) runs.
+A parameter's *first* index is the share of the variance that it explains alone; its *total* index also contains the
+share that it explains together with others. Estimators: Saltelli et al. 2010 (first) and Jansen 1999 (total), with two
+independent samples of the unit cube, and copies of the first sample in which one parameter at a time comes from the
+second. This takes samples x (parameters + 2) runs.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ def design(count: int, samples: int, seed: int) -> Design:
 
 
 def indices(samples: int, answers: Sequence[float]) -> list[tuple[float, float]]:
-    """Return first-order and total index of each parameter; `answers` are the model's, in the order of `Design.places`.
+    """Return first-order and total index of each parameter from the model's answers in the order of `Design.places`.
 
-    Without variance both indices are 0.
+    If the answers have no variance, both indices are 0.
     """
     first, second = answers[:samples], answers[samples : 2 * samples]
     both = [*first, *second]

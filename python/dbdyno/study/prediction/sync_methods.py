@@ -1,7 +1,8 @@
-"""`wal_sync_method` of a server as a device of the machine: each method was timed on the host, as a device of its own.
+"""`wal_sync_method` of a server as a choice of device: the host probe timed each method as a separate device.
 
-A machine of a run has the log's device as the run used it, by one method. It does not show how long another method
-takes: whether the file system writes its journal, and whether the device flushes its cache, depends on the method.
+A machine calibrated from a run has the log device as the run used it, with one method. It does not show how long
+another method takes, because the method determines whether the file system writes its journal and whether the device
+flushes its cache.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dbdyno.model.machine import Machine
 
 SETTING = "wal_sync_method"
 USUAL = "fdatasync"
-"""Default of PostgreSQL on Linux, whose device is `log`."""
+"""Default sync method of PostgreSQL on Linux; its device in the machine is named `log`."""
 STORAGE = "storage.redo"
 _LOG = "log"
 
@@ -29,7 +30,7 @@ def methods_of(machine: Machine) -> list[str]:
 
 
 def method_settings(machine: Machine, method: str) -> tuple[dict[str, str], list[str]]:
-    """Return the model's settings for a sync method; if the machine lacks the method, none and a sentence about it."""
+    """Return the model's settings for a sync method, or else a sentence that the machine does not have the method."""
     known = methods_of(machine)
     if method in known:
         return {STORAGE: device_name(method)}, []
@@ -41,7 +42,7 @@ def method_settings(machine: Machine, method: str) -> tuple[dict[str, str], list
 
 
 def settings_of(machine: Machine, method: str) -> dict[str, str]:
-    """Return the settings of the model with which a machine syncs by a method.
+    """Return the settings of the model with which a machine uses a sync method.
 
     Raises:
         ModelError: The machine has no such method.

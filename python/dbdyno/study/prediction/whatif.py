@@ -1,4 +1,4 @@
-"""Effect of a change: throughput and latency over devices, sessions, cores and settings, with a band.
+"""Effect of changes on throughput and latency: over devices, sessions, cores and settings, each with a band.
 
 The band is the uncertainty of the fit: each point is run again on machines whose measured parameters are drawn from
 their intervals. It does not cover effects that the model leaves out.
@@ -20,18 +20,18 @@ from dbdyno.study.prediction.memory import BUFFERS
 
 SCHEMA = 1
 DRAWS = 6
-"""Number of machines drawn for the band of a point."""
+"""Number of machines with drawn parameters that are simulated for the band of a point."""
 TRANSACTIONS = 6_000
 BUSY = 0.9
-"""Minimum busy share of a resource that is the bottleneck."""
+"""Busy share from which a resource is the bottleneck."""
 KNEE_SHARE = 0.95
-"""Share of the largest throughput at which a curve has its knee."""
+"""Share of its largest throughput that a curve reaches at its knee."""
 _Z = 1.96
 
 
 @dataclass(frozen=True)
 class PointResult:
-    """A point with its result, and with the results of the drawn machines."""
+    """A point with its result, and with the results of the machines with drawn parameters."""
 
     point: Point
     outcome: SimulationResult
@@ -103,7 +103,7 @@ def _run(point: Point, more: Mapping[str, str]) -> SimulationResult:
 
 
 def intervals(machine: CalibratedMachine) -> dict[str, tuple[float, float, float]]:
-    """Return the PostgreSQL parameters that have an interval: value, low and high end."""
+    """Return the parameters of the modelled PostgreSQL that have an interval: value, low end and high end."""
     found = {}
     for row in machine.machine.parameters:
         value, ends = row["value"], row.get("interval")
@@ -115,7 +115,7 @@ def intervals(machine: CalibratedMachine) -> dict[str, tuple[float, float, float
 def drawn_settings(
     varied: Mapping[str, tuple[float, float, float]], kept: Mapping[str, str], dice: random.Random
 ) -> dict[str, str]:
-    """Return values drawn from the intervals; settings that are kept are left out."""
+    """Return values drawn at random from the intervals, except for settings whose values are in `kept`."""
     settings = {}
     for path, (value, low, high) in varied.items():
         drawn = dice.gauss(value, (high - low) / 2 / _Z)
@@ -139,7 +139,7 @@ def bottleneck(outcome: SimulationResult) -> str:
 
 
 def _per_money(point: Point, outcome: SimulationResult, prices: Mapping[str, Any]) -> float | None:
-    """Return transactions per unit of money, from the hourly prices of a core and of a device."""
+    """Return the transactions per unit of money, from prices per hour of cores, server and device."""
     if not prices:
         return None
     cores = float(point.levels.get(CORES, 0) or 0)
@@ -160,7 +160,7 @@ def curves(point_results: Sequence[PointResult], axes: Sequence[Axis]) -> list[s
 
 
 def figure_curves(point_results: Sequence[PointResult], axes: Sequence[Axis]) -> JsonObject | None:
-    """Return the curves of the figure, over sessions or else over the first numeric axis; None without one."""
+    """Return the figure's curves, over sessions or else over the first numeric axis; None if no axis is numeric."""
     names = [axis.name for axis in axes if len(axis.levels) > 1 and all(_is_number(level) for level in axis.levels)]
     over = SESSIONS if SESSIONS in names else next(iter(names), None)
     if over is None:
@@ -214,7 +214,7 @@ def _binds(point_result: PointResult) -> str:
 
 
 def extrapolation(machine: CalibratedMachine, axes: Sequence[Axis]) -> list[str]:
-    """Return how far each axis extends beyond the calibrated range."""
+    """Return sentences on how far each axis extends beyond the calibrated range."""
     said = [] if machine.sessions else [f"{host_assumptions()} The band has that in it."]
     cores = machine.machine.number("postgres.cores")
     for axis in axes:

@@ -1,1 +1,1 @@
-"""Execution of plans: preparation, blocks one after the other, and restoring what was changed."""
+"""Execution of plans: preparing the bench, running the blocks, and restoring what was changed."""

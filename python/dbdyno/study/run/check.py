@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def describe(plan: Plan, *, ways: Mapping[str, Any] | None = None, folder: Path = Path("runs")) -> str:
-    """Return the page of what a new run would do; errors before its first block are raised here."""
+    """Return a page on what a new run would do; raise errors that would occur before its first block."""
     with Guardian() as guardian:
         return _page(plan, BenchContext(StopSignals(), guardian, folder, ways=ways or {}, only_looks=True))
 

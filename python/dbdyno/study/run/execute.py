@@ -1,4 +1,4 @@
-"""Execution of a plan on its bench, from the first check to restoring after the last block, and resuming a run."""
+"""Execution of a plan on its bench, from the first check to the restoring at the end, and resuming of runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RACE_NOT_RESUMED = "a race that was cut cannot go on: who is still in depends on
 
 
 def aa_plan(plan: Plan) -> Plan:
-    """Return a plan that runs the base arm against itself, as `--aa` does."""
+    """Return a plan that compares the base arm with itself, for `--aa`."""
     base = plan.arms[0]
     twin = replace(base, name=f"{base.name} again"[:60])
     return replace(plan, kind="aa", title=f"A/A {plan.title}", arms=[base, twin])
@@ -57,20 +57,20 @@ def start(
 ) -> Run:
     """Run a plan in a new run folder below `folder`, and return the run, ready to be analysed.
 
-    If a client of a sweep dies or hangs repeatedly, the study starts again without that client; the evidence recorded
+    If a client of a sweep fails or hangs repeatedly, the study starts again without that client; the evidence recorded
     until then is kept.
 
     Args:
         plan: The plan.
         folder: Folder of runs.
-        progress: Receiver of the progress; None for silence.
+        progress: Receiver of the progress; None to show nothing.
         seed: Seed of the random order; None for a new one.
-        ways: Options that say how a bench is reached.
+        ways: Options for reaching the bench.
         agree: Function that asks the user to agree.
         runner: Class that runs the blocks.
 
     Raises:
-        Interrupted: After a signal; everything is restored and the run is marked as aborted.
+        Interrupted: A signal arrived; everything is restored and the run is marked as aborted.
     """
     progress = progress or SilentProgress()
     while True:
@@ -130,18 +130,18 @@ def resume(
     agree: Agree | None = None,
     agreed: bool = False,
 ) -> Run:
-    """Run the blocks that an aborted run lacks, after another warm-up if its bench requires it.
+    """Run the missing blocks of an aborted run, after another warm-up if its bench requires it.
 
     Args:
         run: The aborted run.
-        progress: Receiver of the progress; None for silence.
+        progress: Receiver of the progress; None to show nothing.
         target: Target to use instead of the run's own.
-        ways: Options that say how a bench is reached.
+        ways: Options for reaching the bench.
         agree: Function that asks the user to agree.
-        agreed: True if the user has agreed to the plan; `side_effects` says what to show before.
+        agreed: True if the user has agreed to the plan, after seeing what `side_effects` returns.
 
     Raises:
-        PlanError: The plan is not known to be the user's own and was not agreed to, or the run cannot be resumed.
+        PlanError: The plan may be from somebody else and the user has not agreed to it, or the run cannot be resumed.
     """
     progress = progress or SilentProgress()
     plan = plan_to_resume(run)
@@ -204,7 +204,7 @@ def plan_to_resume(run: Run) -> Plan:
 
 
 def side_effects(run: Run, target: str | None = None) -> list[str]:
-    """Return sentences on what resuming a run would do that is known only from its folder, for the user to agree to.
+    """Return sentences on what resuming a run would do, as its folder says, so that the user can agree.
 
     The result is empty if this user made the run with this plan.
     """
@@ -273,7 +273,7 @@ def refuse_single_host_bench(plan: Plan) -> None:
 
 @contextlib.contextmanager
 def workers_on_plan_hosts(plan: Plan, around: BenchContext) -> Iterator[BenchContext]:
-    """Yield the bench context, with workers on the hosts that a plan names unless the user named others.
+    """Yield the bench context; its workers are on the plan's hosts unless the context already has workers.
 
     Raises:
         PlanError: The bench cannot be spread over hosts.
@@ -307,7 +307,7 @@ def _without_devices(plan: Plan, bench: Bench) -> str | None:
 
 @contextlib.contextmanager
 def hold_bench(bench: Bench) -> Iterator[Bench]:
-    """Hold a bench and restore it at the end, also after an error."""
+    """Yield a bench, and restore it at the end, also after an error."""
     try:
         yield bench
     finally:
@@ -369,7 +369,7 @@ def _circumstances(
 
 
 def _ask(bench: Bench, agree: Agree | None, stopping: StopSignals) -> None:
-    """Ask the user to agree if the bench changes systems of others; a signal ends the question at once.
+    """Ask the user to agree if the bench changes systems outside dbdyno; a signal cancels the question at once.
 
     Raises:
         Declined: The user does not agree.
@@ -400,7 +400,7 @@ def _carry_out(
     progress: Progress,
     runner: Callable[..., Runner] = Runner,
 ) -> None:
-    """Run the blocks that are missing; everything is restored before the run is marked as complete."""
+    """Run the missing blocks; everything is restored before the run is marked as complete."""
     whole = {block.index for block in run.blocks()}
     again = whole and bench.traits.warms_up_again
     todo = [block for block in ready.blocks if block.index not in whole or (again and block.kind == "warmup")]

@@ -1,6 +1,6 @@
 """Flash probe from its first write to its steady state: phases one after the other, each a block of evidence.
 
-The core writes the rows of a phase while the next phase runs, so that the device does not rest between rounds. The
+The core writes the rows of a phase while the next phase runs, so that the device is not idle between rounds. The
 block's record is written when its rows are on disk.
 """
 
@@ -32,7 +32,7 @@ KIND = "flash"
 FIRST, FILL, READ, OVERWRITE = "first write", "fill", "read", "overwrite"
 PHASES = (FIRST, FILL, READ, OVERWRITE)
 PLANNED = 4
-"""Number of blocks besides the rounds of overwriting: first write, fill, and a read before and after."""
+"""Number of blocks besides the overwriting rounds: first write, fill, and one read before and one after them."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _manifest(target: FlashTarget, pace: Pace, span_bytes: int, seed: int) -> di
 
 
 class _Work:
-    """The phases of one probe."""
+    """State of one probe, and the execution of its phases."""
 
     def __init__(
         self, run: Run, probe: _core.FlashProbe, pace: Pace, progress: Progress, stopping: StopSignals
@@ -128,7 +128,7 @@ class _Work:
         return time.monotonic_ns() >= self.ends
 
     def phase(self, name: str, length_ns: int) -> FlashReport:
-        """Run one phase, then record the phase before it, whose rows are on disk by then."""
+        """Run one phase; then record the previous phase, whose rows are on disk by then."""
         index, self.index = self.index, self.index + 1
         length_ns = max(0, min(length_ns, self.ends - time.monotonic_ns()))
         counts = "warmup" if name == FILL else "measure"

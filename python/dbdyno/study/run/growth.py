@@ -1,9 +1,10 @@
-"""Growth of slices and turns after the warm-up, which measures how long a transaction takes.
+"""Growth of slices and turns after the warm-up, which shows how long a transaction takes.
 
-A slice shorter than a transaction holds one transaction of each session: the run takes many times as long as planned,
-and sessions that have finished wait for the last one. From 5 transactions per session on (`OPERATIONS_MIN` explains
-why) both losses are about a tenth. Growth ends at 10 s; if that is still too short, a gate says so. In an open loop
-transactions do not follow each other; there a slice has to hold 5 arrivals.
+If a slice is shorter than a transaction, each session still runs one transaction in it: the run takes many times as
+long as planned, and sessions that have finished wait for the last one. With 5 or more transactions per session
+(`OPERATIONS_MIN` explains why), both losses are about a tenth. Slices and turns grow to at most 10 s; if that is still
+too short, a gate reports it. In an open loop transactions do not follow each other, so a slice must be long enough for
+5 arrivals.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def operation_ns(ready: RunLayout, report: Mapping[str, Any]) -> list[float]:
 
 
 def needed_ns(ready: RunLayout, each_ns: list[float]) -> float:
-    """Return the length [ns] that a slice needs to hold enough transactions."""
+    """Return the slice length [ns] that is sufficient for enough transactions."""
     from dbdyno.stats.gates import OPERATIONS_MIN
 
     rates = [ready.plan.rate_of(arm) for arm in ready.plan.arms]
@@ -37,12 +38,12 @@ def needed_ns(ready: RunLayout, each_ns: list[float]) -> float:
 
 
 def lengthen_turns(ready: RunLayout, report: dict[str, object]) -> RunLayout:
-    """Return the prepared plan with slices or turns that are long enough, from the report of a warm-up block."""
+    """Return the prepared plan with slices or turns that are long enough according to a warm-up block's report."""
     return ready.with_timing(grow_timing(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
 def describe(before: RunLayout, after: RunLayout, report: dict[str, object], next_block: int) -> str:
-    """Return a sentence on what grew, why, and how long the rest takes."""
+    """Return a sentence on which lengths grew, why, and how long the remaining blocks take."""
     from dbdyno.stats.wording import duration
 
     each_ns = operation_ns(after, report)

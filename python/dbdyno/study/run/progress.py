@@ -17,7 +17,7 @@ class Progress(Protocol):
         """Show that a run starts, or continues after `done` blocks; `seconds` is its predicted length if known."""
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
-        """Show the current state; called several times a second. `transactions` counts from the start."""
+        """Show the current state, several times a second; `transactions` is the number since the start."""
 
     def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
         """Show that a block is complete; `rates` are transactions per second by arm."""
@@ -77,7 +77,7 @@ class LineProgress:
     def end(self) -> None: ...
 
     def time_left(self) -> str:
-        """Return the time left, estimated from the blocks so far; "?" before the first."""
+        """Return the time left as text, estimated from the blocks so far; "?" before the first block has ended."""
         fresh = self.done - self.first
         if not fresh:
             return "?"
@@ -88,7 +88,7 @@ class LineProgress:
 
 
 class TerminalProgress(LineProgress):
-    """Progress as a bar that is rewritten in place: blocks done and in all, arm, throughput, time left."""
+    """Progress as a bar that is rewritten in place: blocks done, all blocks, arm, throughput, and time left."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

@@ -1,8 +1,8 @@
-"""Race: the arms run block after block, and those that are certainly worse leave.
+"""Race: the arms run block after block, and arms that are certainly worse are dropped.
 
 After each block that counts, every arm's value goes to `stats/sequential.py`; the next block runs among the remaining
-arms. The race ends if one arm remains, if the remaining arms are equal, if the time is up, or after the last planned
-block.
+arms. The race ends if one arm remains, if the remaining arms are equal, if the time limit is reached, or after the last
+planned block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAILED_MOST = 0.05
 
 
 class RaceRunner(Runner):
-    """Runner of a plan's blocks among fewer and fewer arms; `seconds` limits its duration, None for no limit."""
+    """Runner of a race, in which arms are dropped; `seconds` limits its duration, None means no limit."""
 
     side_by_side = False
 
@@ -36,7 +36,7 @@ class RaceRunner(Runner):
         self.seconds = seconds
 
     def run_blocks(self, todo: Sequence[PlannedBlock]) -> None:
-        """Run these blocks like `Runner.run_blocks`; `race` in the manifest says when and why arms left."""
+        """Run these blocks like `Runner.run_blocks`; record in the manifest's `race` when and why arms were dropped."""
         judge = self.ready.plan.judge
         self.failed: dict[str, float] = {}
         self.race = Race(len(self.ready.plan.arms), judge.level, judge.threshold)
@@ -92,13 +92,13 @@ def rows_of_block(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
 
 
 def failing_arms(rows: Mapping[int, Summary]) -> dict[int, float]:
-    """Return the arms of which more than one transaction in twenty failed in a block, with the share."""
+    """Return the arms in which more than 5 % of the transactions of a block failed, with that share."""
     shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in rows.items()}
     return {arm: share for arm, share in shares.items() if share > FAILED_MOST}
 
 
 def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
-    """Return each arm's value in a block, larger is better; arms without a value are left out."""
+    """Return each arm's value in a block, inverted if smaller is better; arms without a value are left out."""
     metric = metric_named(headline)
     found: dict[int, float] = {}
     for arm, row in rows.items():
@@ -117,7 +117,7 @@ def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
 
 
 def _json(apart: ArmRatio) -> dict[str, object]:
-    """Return the values as JSON values: None for an infinite or unknown one."""
+    """Return the values in JSON types; None replaces an infinite or unknown value."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 
 

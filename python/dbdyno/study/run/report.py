@@ -1,4 +1,4 @@
-"""Processing of load reports: several reports of a block as one, rates for the progress, and arms that always fail."""
+"""Processing of load reports: joining the reports of a block, rates to show, and arms that always fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_MOST = 4
 
 
 def join_reports(reports: Sequence[JsonObject]) -> dict[str, object]:
-    """Return one report of a block's pieces: sums, and the largest lag."""
+    """Return the reports of a block's pieces as one report, with their sums and the largest lag."""
     whole: JsonObject = {}
     apart = ("arms", "lines", "started_ns", "ended_ns")
     for report in reports:
@@ -47,7 +47,7 @@ def rates(plan: Plan, report: JsonObject, turns: Sequence[Turn]) -> dict[str, fl
     """Return successful transactions per second by arm.
 
     Rates refer to the time in which the arm's sessions were busy or, in an open loop, in which arrivals were due. The
-    result is empty for more arms than a line can show.
+    result is empty if there are more arms than fit in a line.
     """
     found = {}
     for arm in report.get("arms", []):
@@ -62,12 +62,12 @@ def rates(plan: Plan, report: JsonObject, turns: Sequence[Turn]) -> dict[str, fl
 
 
 def started_arms(report: JsonObject) -> set[int]:
-    """Return the arms of which at least one transaction was started."""
+    """Return the arms in which at least one transaction was started."""
     return {arm["arm"] for arm in report.get("arms", []) if arm["transactions"]}
 
 
 def always_failing_arms(report: JsonObject) -> Iterator[tuple[int, int, str]]:
-    """Yield the arms of which every transaction failed: arm, number of transactions, first error message."""
+    """Yield the arms in which every transaction failed: arm, number of transactions, first error message."""
     for arm in report.get("arms", []):
         tried = arm["transactions"]
         if tried and arm.get("errors") == tried:

@@ -1,7 +1,7 @@
-"""Runner of a prepared plan on any bench, block by block, which keeps what it records.
+"""Runner of a prepared plan on any bench, block by block, which records the results.
 
 The bench runs the load; the runner knows the order, completes each block (its record is written last), shows progress
-and handles signals. Blocks that depend on nothing but their number run in parallel.
+and handles signals. Blocks run in parallel if each depends only on its number.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from dbdyno.study.run.progress import Progress
 
 BLOCK_TRIES = 3
-"""Largest number of tries of a block before its failure ends the run."""
+"""Largest number of attempts to run a block before its failure ends the run."""
 THREADS_MOST = 8
 
 
 class Runner:
-    """Runner of the blocks of a prepared plan into a run folder."""
+    """Runner of a prepared plan's blocks, which records them in a run folder."""
 
     side_by_side = True
-    """True if blocks may run in parallel on a bench that can do so."""
+    """True if blocks can run in parallel on a bench that supports it."""
 
     def __init__(self, bench: Bench, ready: RunLayout, run: Run, stopping: StopSignals, progress: Progress) -> None:
         self.bench, self.ready, self.run = bench, ready, run
@@ -67,7 +67,7 @@ class Runner:
             self._block(self.ready.blocks[block.index])
 
     def _block(self, planned: PlannedBlock) -> None:
-        """Run a block; repeat it if it does not count for a reason that is not its arms' fault."""
+        """Run a block; repeat it if it does not count for a reason that its arms did not cause."""
         why = ""
         for again in range(BLOCK_TRIES):
             try:
@@ -121,8 +121,8 @@ class Runner:
     def _turns(self, planned: PlannedBlock, recorder: Recorder) -> list[Turn]:
         """Run a block's turns and return those that were run.
 
-        A warm-up in slices that may grow ends after twice its planned time: its transactions are then longer than its
-        slices.
+        A warm-up in slices that can grow ends after twice its planned time, because its transactions are then longer
+        than its slices.
         """
         turns = planned.turns
         if planned.kind != "warmup" or not (self.ready.timing.in_slices and self.bench.traits.grows):
@@ -151,7 +151,7 @@ class Runner:
         """Raise an error if all transactions of an arm failed in a warm-up or in its first block.
 
         Raises:
-            TargetError: There is such an arm; its script or its settings are wrong.
+            TargetError: All transactions of an arm failed; its script or its settings are wrong.
         """
         new = started_arms(report) - self.begun
         self.begun |= new

@@ -133,7 +133,7 @@ def _open_run(folder: Path, form: str, command: str) -> Run:
         )
     if run.manifest.to_json().get("options", {}).get("mode") == "read":
         raise TraceError(
-            "was recorded by reading the server's memory, which does not tell short calls apart",
+            "was recorded by reading the server's memory, which cannot distinguish short calls",
             where=str(folder),
             next_step="record with `dbdyno trace record --exact`",
         )

@@ -39,7 +39,7 @@ def find_process(dsn: str | None, pid: int | None, datadir: Path | None) -> Serv
     named = [way for way in (dsn, pid, datadir) if way is not None]
     if len(named) != 1:
         raise TraceError(
-            "the server is named in several ways; expected one of --target, --pid and --datadir"
+            "the server is named by several options; expected one of --target, --pid and --datadir"
             if named
             else "no server is named; expected one of --target, --pid and --datadir",
             next_step="give one of --target, --pid, --datadir",
@@ -108,7 +108,7 @@ def _require_local(pid: int, folder: str | None, dsn: str) -> None:
         is_backend, lies_in = False, None
     if not is_backend or (folder and lies_in and not _is_same_folder(folder, lies_in)):
         raise TraceError(
-            "the server was not found on this machine: it runs elsewhere, behind a pooler or in its own namespace",
+            "the server was not found on this machine: it may run elsewhere, behind a pooler or in its own namespace",
             where=without_secrets(dsn),
             next_step="run this command on the server's machine, where exact waits can be recorded",
         )

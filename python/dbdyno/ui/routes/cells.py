@@ -27,7 +27,9 @@ def view(request: Request) -> View:
     run = places.run(parameter(request, "id"))
     if run.manifest.kind != KIND:
         raise CellsError(
-            "is not a recording of cells", where=run.id, next_step="record cells with `dbdyno cells watch --record`"
+            "is not a recording of cells",
+            where=run.id,
+            next_step="record cells with `dbdyno cells record --hosts HOSTS --out RUN`",
         )
     panels = {f"{family}: {one['name']}": one for family, one in _panels(cached_model(run))}
     if not panels:

@@ -64,5 +64,7 @@ def _of_finding(server: Server, stretch: Stretch, number: str) -> str:
     one = next((one for one in model["findings"] if str(one["number"]) == number), None)
     why = untestable(one, None) if one is not None else f"there is no finding {number!r:.20}"
     if one is None or why:
-        raise SnapshotError(why, next_step="on the advice page, choose a finding that a setting can test")
+        raise SnapshotError(
+            why, next_step="choose a finding on the advice page that can be tested by changing a setting"
+        )
     return plan_text(model, one, None)

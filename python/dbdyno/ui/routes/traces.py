@@ -39,7 +39,9 @@ def trace_of(request: Request) -> Run:
     run = places_of(request).run(parameter(request, "id"))
     if not is_trace(run):
         raise TraceError(
-            "is not a trace", where=run.id, next_step="make one with `dbdyno trace import` or `dbdyno trace record`"
+            "is not a trace",
+            where=run.id,
+            next_step="create a trace with `dbdyno trace import` or `dbdyno trace record`",
         )
     return run
 

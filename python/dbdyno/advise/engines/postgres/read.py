@@ -31,8 +31,8 @@ _MARK: LiteralString = "/* dbdyno */ "
 STATEMENT_TIMEOUT_MS, LOCK_TIMEOUT_MS = 10_000, 500
 _STEPS = {
     "42501": "grant pg_monitor to the role",
-    "57014": "ask again when the server has less to do",
-    "55P03": "a lock was held on a catalog; ask again",
+    "57014": "run the command again when the server is less busy",
+    "55P03": "run the command again: another session held a lock on a catalog",
     "55000": "put pg_stat_statements into shared_preload_libraries and restart the server",
 }
 _SEES_ALL = MissingEvidence("the role sees only its own sessions and statements", "grant pg_read_all_stats to the role")

@@ -67,7 +67,7 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
         engine = interval.after.manifest.get("engine", "postgres")
         if engine not in _ENGINES:
             raise AdviceError(
-                f"advice on snapshots is for {' and '.join(map(str, _ENGINES))}, not for {engine}",
+                f"advice on snapshots supports {' and '.join(map(str, _ENGINES))}, not {engine}",
                 where=text,
                 next_step="see what these snapshots contain with `dbdyno snap report`",
             )

@@ -21,7 +21,7 @@ where table_schema = %s and table_name = %s and non_unique = 0 order by index_na
 def refuse_differing_rows(
     conn: Any, goal: TargetTable, stages: Sequence[str], load_request: LoadRequest, *, of_new: int, adds: bool
 ) -> None:
-    """Refuse the load if a staged row is not in the target table with exactly the same values.
+    """Refuse the load unless every staged row is in the target table with exactly the same values.
 
     Rows are matched by the key of `load_request`, else by a unique key of the table; without one, both sides are
     compared as multisets, which needs mode `replace`. In mode `replace` the table may hold no other rows.
@@ -31,7 +31,7 @@ def refuse_differing_rows(
         goal: The target table and its columns.
         stages: Quoted names of the staging tables.
         load_request: The mode and the key of the load.
-        of_new: Number of rows that were added; in mode `replace` the row count the table must have.
+        of_new: Number of rows that were added; in mode `replace`, the number of rows that the table must have.
         adds: True if rows with new keys were added, so that a key missing in the table is an error.
 
     Raises:

@@ -54,7 +54,7 @@ MOMENTS = {"time": "time", "datetime": "timestamp", "timestamp": "timestamptz"}
 OTHERS = {"uuid": "uuid", "inet4": "inet", "inet6": "inet"}
 WIRES = {"decimal": "numeric"}
 AS_TEXT = {"time": "interval"}
-"""PostgreSQL type of a column that is read as text because of its values, by its kind; `text` for other kinds."""
+"""PostgreSQL type, by kind, of a column that is read as text because of its values; `text` for other kinds."""
 UNSIGNED, BINARY = 32, 63
 _CODES = {
     0: "decimal",

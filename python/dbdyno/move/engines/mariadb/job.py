@@ -50,7 +50,7 @@ DENIED = (1227, 1044, 1045)
 NO_SNAPSHOT = {"id": "", "at": "before its first snapshot"}
 
 ChunkSpecBuilder = Callable[[Plan, Sequence[Chunk]], JsonObject]
-"""Builds the part of a `MoveJob` specification besides the source: the chunks, and where their rows go."""
+"""Builds all parts of a `MoveJob` specification except the source: the chunks, and where their rows go."""
 
 
 @dataclass
@@ -233,7 +233,7 @@ def file_chunk_builder(folder: Path, *, again: bool = False) -> ChunkSpecBuilder
 
 
 def table_specs(plan: Plan) -> list[JsonObject]:
-    """Return the plan's tables in the form the Rust core takes them."""
+    """Return the plan's tables in the form that the Rust core expects."""
     return [
         {
             "columns": [column.spec() for column in table.columns],

@@ -121,7 +121,7 @@ def _publish(conn: Any, job: str, part: StagedTable, rejects: Rejects | None, *,
 
 
 def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[str], said: str) -> None:
-    """Raise `MoveError` if a column is reported as NULL, no staged row has NULL there, and the table has triggers."""
+    """Raise `MoveError` if a table with triggers reports NULL in a column in which no staged row has NULL."""
     named = [one for one in goal.written_fields() if f"'{one.name}'" in said]
     triggers = [str(name) for (name,) in rows(conn, TRIGGERS_SQL, [goal.schema, goal.name])]
     for one in named if triggers else []:

@@ -65,7 +65,7 @@ def execute(conn: Any, text: str) -> int:
 
 @dataclass
 class BisectingRunner:
-    """Runner that executes a statement range by range, bisects ranges that fail, and rejects rows that fail alone."""
+    """Runner that executes a statement range by range, bisects ranges that fail, and rejects single rows that fail."""
 
     conn: Any
     rejects: Rejects

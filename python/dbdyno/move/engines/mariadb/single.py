@@ -50,7 +50,9 @@ def write(
         plan = plan_of(target, conn, request, job, options)
     if len(plan.tables) != 1:
         raise MoveError(
-            f"the job has {len(plan.tables)} tables; one file takes only one", where="TARGET", next_step="name a folder"
+            f"the job has {len(plan.tables)} tables, but one file can hold only one",
+            where="TARGET",
+            next_step="name a folder",
         )
     for line in notes_before(plan):
         say(line)

@@ -68,7 +68,7 @@ where s.table_schema = %s and s.table_name = %s and s.index_name = 'PRIMARY' and
 
 
 def requested_tables(target: MariaDB, conn: Any, request: Request) -> tuple[Table, ...]:
-    """Return the tables or the query that the user asked for, as they are now.
+    """Return the tables or the query that the user asked for, with their current definitions.
 
     Raises:
         MoveError: A table is missing or cannot be read consistently, or the server reports an error.
@@ -149,7 +149,7 @@ def _choose_columns(columns: Sequence[Column], names: Sequence[str], where: str)
 
 
 def _query(conn: Any, request: Request) -> Table:
-    """Return the query as a table whose columns the server describes before its first row."""
+    """Return the query as a table, with the columns that the server describes before it sends the first row."""
     query = checked_sql(request.query or "", "--query").rstrip().rstrip(";")
     with conn.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as q limit 0")
@@ -159,7 +159,7 @@ def _query(conn: Any, request: Request) -> Table:
 
 
 def session_sql(tables: Sequence[Table]) -> list[str]:
-    """Return what a worker runs before its first chunk: it opens the snapshot and locks the tables against DDL."""
+    """Return a worker's statements before its first chunk: they open the snapshot and lock the tables against DDL."""
     touched = [
         f"select 1 from {quote_name(relation.schema, relation.name)} limit 0"
         for table in tables

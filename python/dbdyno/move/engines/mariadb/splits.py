@@ -19,7 +19,7 @@ from dbdyno.move.reading.splits import PIECE_BYTES_LEAST, PIECE_BYTES_MOST, PIEC
 
 CUTS_MOST = 4_000
 SMALL = 0.6
-"""A range with less than this share of the wanted rows is not cut again."""
+"""A range with less than this share of the wanted number of rows is not cut again."""
 
 Estimate = Callable[[int, int], int]
 

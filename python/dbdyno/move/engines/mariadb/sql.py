@@ -34,7 +34,7 @@ def split_name(text: str, database: str) -> tuple[str, str]:
     """Return database and table of a name as SQL writes it; `database` is used if the name has only one part.
 
     Raises:
-        MoveError: It is not a table name, or no database is known.
+        MoveError: The text is not a table name, or no database is known.
     """
     found = _NAME.fullmatch(text.strip())
     parts = [part.replace("``", "`") for part in found.groups() if part] if found else []
@@ -53,7 +53,7 @@ def checked_sql(text: str, option: str) -> str:
     """Return the user's SQL unchanged if it is one complete expression that cannot reach beyond surrounding brackets.
 
     Raises:
-        MoveError: It is empty, or a bracket, quote or comment is not balanced.
+        MoveError: The SQL is empty, or a bracket, quote or comment is not balanced.
     """
     if not text.strip() or "\x00" in text:
         raise MoveError("is empty, or contains a NUL character", where=option, next_step="give an SQL expression")

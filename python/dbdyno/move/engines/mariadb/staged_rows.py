@@ -49,7 +49,7 @@ CONNECTION = (2006, 2013, 2055, 1053, 1927)
 
 
 def heads_of(plan: Plan, table: int) -> Heads:
-    """Return the columns of one of the plan's tables as they arrive."""
+    """Return the columns of one of the plan's tables in the form in which they arrive."""
     if plan.files is not None:
         heads: Heads = plan.files["heads"]
         return heads

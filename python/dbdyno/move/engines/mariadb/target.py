@@ -186,7 +186,7 @@ def _fields(conn: Any, schema: str, name: str, load_request: LoadRequest, heads:
             raise MoveError(
                 f"is of type {one['arrow']}, which cannot be loaded",
                 where=f"column {one['name']} of the files",
-                next_step="write it as a type of the table in docs/how-to/move.md, or as text",
+                next_step="convert it to text, or to a type that docs/how-to/move.md lists",
             )
         _, collation, charset = words[one["name"]]
         data_type, declared, digits = row[1].lower(), row[2].lower(), row[5]
@@ -197,7 +197,7 @@ def _fields(conn: Any, schema: str, name: str, load_request: LoadRequest, heads:
 
 
 def type_of(head: Mapping[str, Any]) -> str:
-    """Return the MariaDB type for a column of a table that is created.
+    """Return the MariaDB type for a column of a table to be created.
 
     A type noted in a file is untrusted text: it is used only if it is exactly the name of one type.
     """
@@ -278,7 +278,7 @@ def load_sql(goal: TargetTable, job: str, number: int, *, placed: bool = False) 
 
 
 def is_published(conn: Any, goal: TargetTable, job: str) -> bool:
-    """Return True if the job's mark is set, which means that it was published."""
+    """Return True if the job's mark is set, which means that its rows were published."""
     place = (goal.schema, f"{PREFIX}{job}_mark")
     return bool(rows(conn, TABLES_SQL, place) and rows(conn, f"select 1 from {goal.mark(job)} limit 1"))
 

@@ -129,7 +129,7 @@ def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Descr
 
 
 def _pieces(cursor: Any, owner: str, name: str, options: JobOptions, say: Say) -> tuple[list[source.Piece], int]:
-    """Return the table's pieces and its number of blocks; no pieces mean one stream, and the user learns why."""
+    """Return the table's pieces and number of blocks; without pieces it is one stream, and `say` reports the reason."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
         say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")

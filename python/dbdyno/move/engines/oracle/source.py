@@ -152,7 +152,7 @@ def split_name(text: str, user: str) -> tuple[str, str]:
     """Return owner and table of a name; unquoted parts become upper case, and `user` is the default owner.
 
     Raises:
-        MoveError: It is not a table name.
+        MoveError: The text is not a table name.
     """
     parts, rest = [], text
     while rest:

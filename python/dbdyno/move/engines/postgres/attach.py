@@ -39,7 +39,7 @@ order by ic.relname
 """
 
 Names = list[tuple[str, str, str]]
-"""For each constraint or index: its temporary name, its final name, and which of the two it is."""
+"""For each object: its temporary name, its final name, and whether it is a constraint or an index."""
 
 
 def publish(
@@ -94,7 +94,7 @@ def _has_rows(conn: psycopg.Connection[Any], copy: sql.Identifier) -> bool:
 
 
 def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
-    """Detach the new partition from the copy and build the old one's keys and indexes on it, under temporary names."""
+    """Detach the new partition from the copy; build the old partition's keys and indexes on it, temporarily named."""
     copy, parent = shadow.copy(old), next(one for one in shadow.nodes if one.oid == old.parent)
     names: Names = []
     with conn.transaction():
@@ -123,7 +123,7 @@ def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
 def _changes_of(
     conn: psycopg.Connection[Any], shadow: Shadow, filled: Sequence[Node], columns: Sequence[str]
 ) -> str | None:
-    """Return what changed in the table since it was copied, or None; the caller holds its exclusive lock."""
+    """Return what changed in the table since it was copied, or None; the caller has locked it exclusively."""
     if partitions.partition_tree(conn, shadow.nodes[0].oid) != shadow.nodes:
         return "partitions were added, taken away or altered meanwhile"
     reason = partitions.exchange_obstacle(conn, shadow.nodes, columns)

@@ -29,7 +29,7 @@ from dbdyno.move.reading.progress import FileProgress
 from dbdyno.move.reading.run import JobOptions
 
 BATCHES = 16
-"""Divisor of the memory limit that gives the largest size of a batch."""
+"""The largest size of a batch is the memory limit divided by this number."""
 RULED_SQL = """
 select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid = %s::oid
 """
@@ -38,7 +38,7 @@ select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid 
 def can_load_directly(
     conn: psycopg.Connection[Any], staged: StagedRows, load_request: LoadRequest, options: JobOptions
 ) -> bool:
-    """Return True if one session may load the files straight into the table, by mode, workers and table rules."""
+    """Return True if mode, workers and the table's rules let one session load the files straight into the table."""
     if options.workers != 1 or load_request.mode not in ("insert", "replace"):
         return False
     row = None if load_request.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
@@ -46,7 +46,7 @@ def can_load_directly(
 
 
 def wal_sentence(conn: psycopg.Connection[Any], load_request: LoadRequest) -> str:
-    """Return in words whether the server writes the rows to its write-ahead log."""
+    """Return a phrase that says whether the server writes the rows to its write-ahead log."""
     row = conn.execute("show wal_level").fetchone()
     fresh = load_request.create or load_request.mode == "replace"
     # A table created or emptied in the same transaction is synced instead, if no replica needs the log.
@@ -69,7 +69,7 @@ def accepts_bytes(staged: StagedRows, files: Sequence[Path], came: Mapping[str, 
 
 
 def _same_bytes(column: Any) -> bool:
-    """Return True if the incoming binary form is that of the table's type."""
+    """Return True if incoming values have the binary form of the table's type."""
     texts = ("text", "character varying", "character", "bpchar", "name")
     names = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
     came = str(column.staged.split("(")[0])

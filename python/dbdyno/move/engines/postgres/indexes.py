@@ -42,7 +42,7 @@ KEEP_REASONS = (
 
 @dataclass
 class DeferredIndexes:
-    """Dropped indexes and constraints with the statements that create them again, and kept ones with the reason."""
+    """Dropped indexes and constraints with the statements that recreate them; others with the reason to keep them."""
 
     again: list[tuple[str, sql.Composed]]
     kept: list[str]

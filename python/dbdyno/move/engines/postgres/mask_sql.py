@@ -19,7 +19,7 @@ from psycopg import sql
 SETTING = "dbdyno_mask.key"
 TEXTS = ("text", "varchar", "bpchar", "citext")
 _NUMBERS = {"int2": 32_767, "int4": 2_147_483_647, "int8": 2_147_483_647}
-"""Integer types and the bounds of their hashes; bigint has integer's bounds, since it may refer to an integer."""
+"""Integer types and the bounds of their hashes; bigint has those of integer, which it may reference."""
 _DATES = ("date", "timestamp", "timestamptz")
 METHODS: dict[str, tuple[str, ...] | None] = {
     "hash": (*TEXTS, "uuid", "bytea", *_NUMBERS),
@@ -28,7 +28,7 @@ METHODS: dict[str, tuple[str, ...] | None] = {
     "constant": None,
     "null": None,
 }
-"""Types that each method supports; None for all."""
+"""Types that each method supports; None means all types."""
 _KEY = f"current_setting('{SETTING}')"
 _DIGEST = f"sha256(convert_to({_KEY} || {{text}}, getdatabaseencoding()))"
 _KEPT = """(select coalesce(string_agg(case
@@ -46,7 +46,7 @@ def masked_sql(value: sql.Composable, base: str, pg_type: str, method: str) -> s
     Args:
         value: The column.
         base: Name of its type, or of the type below its domain.
-        pg_type: Its type as SQL writes it, which the result has, too.
+        pg_type: Its type as SQL writes it; the result has the same type.
         method: A name in `METHODS`; `constant` is followed by its value (`constant:VALUE`).
     """
     # As the server writes a type's name, it is quoted already.

@@ -21,7 +21,7 @@ The second argument builds the statement for a condition on the table's rows (al
 
 @dataclass(frozen=True)
 class MergeCounts:
-    """Number of rows by what happened to them."""
+    """Numbers of rows by what the merge did with them."""
 
     new: int = 0
     changed: int = 0

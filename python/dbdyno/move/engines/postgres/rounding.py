@@ -25,11 +25,11 @@ WIDER_TYPES = {
 """Pairs of types of which the second holds every value of the first."""
 SQL_TYPE_NAMES = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
 TEXT_LIMITS = ("character varying", "numeric", "timestamp", "time", "interval")
-"""Types whose length or precision rounds or cuts a value that is read from text; for other types it raises an error."""
+"""Types whose length or precision rounds or cuts a value that is read from text; other types raise an error."""
 
 
 OWN_ROWS_SQL = "where age(t.xmin) <= 0"
-"""SQL condition for rows written by this transaction and its savepoints (age counts from its own id)."""
+"""SQL condition for rows written by this transaction and its savepoints (their age() is not above 0)."""
 
 
 def rounded_columns(
@@ -126,7 +126,7 @@ def refuse_differing_rows(
         differing = None if left == right else f"{left[0] if left else 0:,} rows were sent, and the table's rows differ"
     if differing is not None:
         raise MoveError(
-            f"{differing} from what was sent; the table was not changed",
+            f"{differing} from the sent rows; the table was not changed",
             next_step="check for a trigger or a narrower type that alters values, or leave --verify target out "
             "to see what is rounded",
         )

@@ -83,7 +83,7 @@ def hold_snapshot(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds:
 
 
 def hold(given: Mapping[str, Any]) -> None:
-    """Import the snapshot, export it again, and hold it until the job ends or the time is over.
+    """Import the snapshot, export it again, and hold it until the job ends or its time limit expires.
 
     Raises:
         psycopg.Error: The server reports an error.

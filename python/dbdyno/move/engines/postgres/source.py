@@ -47,7 +47,7 @@ SNAPSHOT_LOST_CODES = ("22023", "42704", "55000")
 """Error codes for a snapshot that no session exports any more."""
 LOCKABLE = ("r", "p", "v")
 SNAPSHOTS_MOST = 5
-"""Number of attempts to take a snapshot without a relation being rewritten between snapshot and lock."""
+"""Maximum number of attempts to take a snapshot in which no relation is rewritten before it is locked."""
 KINDS = {"r": "table", "p": "partitioned table", "m": "materialized view", "v": "view", "f": "foreign table"}
 RELATIONS_SQL = """
 with recursive tree(oid) as (
@@ -72,8 +72,8 @@ limit 1
 """
 """Finds a locked relation that got a new file between the snapshot and the lock.
 
-pg_class shows the file as of the snapshot, the function that of now. TRUNCATE and REFRESH MATERIALIZED VIEW fill the
-new file without regard to older snapshots.
+pg_class shows the file as of the snapshot, pg_relation_filenode() the current one. TRUNCATE and REFRESH MATERIALIZED
+VIEW fill the new file without regard to older snapshots.
 """
 LIST_SQL = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
@@ -157,7 +157,7 @@ def take_snapshot(target: Postgres, request: Request, job: str, held: str | None
 
     Raises:
         MoveError: The tables cannot be read, or the connection goes through a pooler.
-        SnapshotGone: No session holds the snapshot `held` any more, or a relation was rewritten after it.
+        SnapshotLostError: No session holds the snapshot `held` any more, or a relation was rewritten after it.
     """
     if target.pooled:
         raise MoveError(
@@ -183,11 +183,11 @@ def begin_snapshot(
         job: The job's id.
         held: The snapshot exported by another session, or None to take a new one.
         begin: Begins the transaction; returns False if something changed between the snapshot and its locks.
-        changed: What changed then, in words.
+        changed: Words for an error message that say what changed.
 
     Raises:
-        MoveError: The server refuses something, or what is read changes each time.
-        SnapshotGone: No session holds the snapshot `held` any more, or something changed after it.
+        MoveError: The server refuses a statement, or something changed at every attempt.
+        SnapshotLostError: No session holds the snapshot `held` any more, or something changed after it.
     """
     conn = target.connect(
         statement_timeout_ms=STATEMENT_TIMEOUT_MS,
@@ -203,7 +203,7 @@ def begin_snapshot(
         if held is not None:
             raise SnapshotLostError(f"{changed} after the snapshot {held}", where=target.safe_dsn)
         raise MoveError(
-            f"{changed} each time between the snapshot and the lock",
+            f"{changed} in each attempt, between the snapshot and the lock",
             where=target.safe_dsn,
             next_step="wait until the session that makes these changes has ended, then run the command again",
         )
@@ -280,7 +280,7 @@ def resolve_table(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[
     """Return OID, (schema, name) and kind of a table whose name is written as in SQL.
 
     Raises:
-        MoveError: It is not a name, or there is no such table or view.
+        MoveError: The text is not a name, or there is no such table or view.
     """
     asked = (
         "select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c"

@@ -1,7 +1,7 @@
 """Check that SQL given by the user is complete, so that none of it reaches beyond its place in a generated statement.
 
-The server itself refuses a second statement (the extended protocol accepts one), and the session is read-only. What is
-left to check is that a condition does not close the surrounding brackets: quotes, comments and brackets must balance.
+The server itself refuses a second statement (the extended protocol accepts one), and the session is read-only. This
+check ensures that a condition does not close the surrounding brackets: quotes, comments and brackets must balance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def checked_sql(text: str, option: str) -> str:
     """Return the text unchanged if it is one complete piece of SQL.
 
     Raises:
-        MoveError: It is empty or not complete; the error names the line and column.
+        MoveError: The text is empty or not complete; the error names the line and column.
     """
     if not text.strip():
         raise MoveError(
@@ -56,7 +56,7 @@ def _take(mark: str, place: int, open_marks: list[tuple[str, int]], text: str, o
         open_marks.append((mark, place))
     elif mark in _PAIR:
         if not open_marks or open_marks.pop()[0] != _PAIR[mark]:
-            raise _error(text, option, place, f"{mark} closes nothing")
+            raise _error(text, option, place, f"{mark} has no matching opening bracket")
     elif mark == ";":
         if text[place + 1 :].strip() or option != "--query":
             raise _error(text, option, place, "a semicolon is not allowed here: expected a single query or expression")

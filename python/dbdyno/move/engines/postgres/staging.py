@@ -1,7 +1,7 @@
 """Private staging table beside the target, and workers that load files into it.
 
-The table is unlogged and dropped afterwards. If bad rows are to be rejected, it has two more columns: the file number
-and the row number in it.
+The table is unlogged and dropped afterwards. If bad rows are to be rejected, it has two more columns: the file's number
+and the row's number in the file.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def swap_obstacle(conn: psycopg.Connection[Any], oid: int) -> str | None:
 def lost_property(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) -> str | None:
     """Return a property or dependent object of the table that would be lost with it, or None if there is none.
 
-    Keys and foreign keys of a partition (`of_partition`) are not reported, because they are created on the new one.
+    With `of_partition`, keys and foreign keys are not reported, because they are created on the new partition.
     """
     given = {"oid": oid, "of_partition": of_partition}
     row = conn.execute(ODD_SQL, given).fetchone()
@@ -211,7 +211,7 @@ def publish(
 def copy_privileges(
     conn: psycopg.Connection[Any], old: int, new: int, table: sql.Composable, *, but: str | None = None
 ) -> str | None:
-    """Grant the old table's privileges on the new one, and return what still differs, or None.
+    """Grant the old table's privileges on the new one, and return what still differs, or None if nothing does.
 
     Args:
         conn: The session.

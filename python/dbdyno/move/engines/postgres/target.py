@@ -44,7 +44,7 @@ class TargetTable:
 def match_target(conn: psycopg.Connection[Any], load_request: LoadRequest, heads: Heads) -> TargetTable:
     """Match the files' columns with the target table.
 
-    A table that is to be created is created here on trial and rolled back.
+    If the load creates the table, it is created here in a transaction that is rolled back.
 
     Raises:
         MoveError: A column is missing or cannot be loaded, or the target is not a table.
@@ -71,7 +71,7 @@ def _column(file_column: FileColumn, known: Mapping[str, Sequence[Any]], load_re
         raise MoveError(
             f"is of type {file_column['arrow']}, which cannot be loaded",
             where=f"column {name} of the files",
-            next_step="write it as a type of the table in docs/how-to/move.md, or as text",
+            next_step="convert it to text, or to a type that docs/how-to/move.md lists",
         )
     row = known.get(name)
     if row is None:

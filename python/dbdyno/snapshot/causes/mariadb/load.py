@@ -21,7 +21,7 @@ _SPILLS = (
 
 
 def spills(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if temporary tables or sorts of statements go to disk where they seldom or never did."""
+    """Yield a cause if statements write temporary tables or sorts to disk that rarely or never did so before."""
     for name, words, label, settings in _SPILLS:
         found = [
             number
@@ -46,7 +46,7 @@ def _smaller(change: MariadbChange, names: tuple[str, ...]) -> str:
 
 
 def connections(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if connections are opened at least three times as often."""
+    """Yield a cause if connections are opened at least three times as often as before."""
     old, new = change.status("connections")
     if new < 3 * old or new - old < 3:
         return

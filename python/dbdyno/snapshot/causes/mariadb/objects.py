@@ -68,7 +68,7 @@ def _gone_in(change: MariadbChange, row: Mapping[str, Any]) -> Row | None:
 
 
 def _more_rows(change: MariadbChange) -> dict[Key, float]:
-    """Return the growth factor of rows examined per call, for slower statements with a factor of at least 1.5."""
+    """Return the growth factor of rows examined per call for each slower statement, if it is at least 1.5."""
     found = {}
     for number, one in change.statements.items():
         old, new = one.per_call("work")
@@ -78,9 +78,9 @@ def _more_rows(change: MariadbChange) -> dict[Key, float]:
 
 
 def grown_tables(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause for each table that grew enough to explain the rows that its statements examine in addition.
+    """Yield a cause for each table whose growth explains the additional rows that its statements examine.
 
-    MariaDB does not count the rows of tables, so growth is inserts less deletes.
+    MariaDB does not count the rows of tables, so growth is computed as inserts minus deletes.
     """
     more = _more_rows(change)
     for table in change.tables.values():
@@ -108,7 +108,7 @@ def _old(change: MariadbChange, number: Key) -> float:
 
 
 def other_plans(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause for each statement that examines many more rows per call without growth or a dropped index."""
+    """Yield a cause for each statement that examines many more rows per call though no table grew or lost an index."""
     known = frozenset[Key]().union(*(c.statements for rule in (dropped_indexes, grown_tables) for c in rule(change)))
     for number, times in _more_rows(change).items():
         one = change.statements[number]

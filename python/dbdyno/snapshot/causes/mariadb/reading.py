@@ -1,4 +1,4 @@
-"""Reading of a change on MariaDB: statements by digest, tables by handler counts, status variables."""
+"""How a change is read on MariaDB: statements by digest, tables by handler counts, status variables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SUMS = (
     ("merges", "SUM_SORT_MERGE_PASSES", 1.0),
     ("no_index", "SUM_NO_INDEX_USED", 1.0),
 )
-"""What is read of a digest: name, column and divisor."""
+"""Values read for each digest: name, column and divisor."""
 LEAST_SCAN_SHARE, LEAST_EXAMINED = 0.5, 1000.0
-"""Smallest part of a new statement's calls with a full table scan, and smallest number of rows examined per call."""
+"""Smallest share of calls that scan a whole table, and smallest rows examined per call, to suspect a missing index."""
 
 
 class MariadbChange(Change):
@@ -69,7 +69,7 @@ class MariadbChange(Change):
         return found
 
     def missing_index(self, statement: Key) -> tuple[str, str] | None:
-        """Return evidence that a statement scans whole tables, by its digest's counts of scans and rows examined.
+        """Return evidence that a statement scans whole tables, from its digest's counts of scans and rows examined.
 
         The first text is empty, because these counts do not say whether an index could help, or which one.
         """

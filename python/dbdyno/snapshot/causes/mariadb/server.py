@@ -14,12 +14,12 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import rate_change, setting_change, three_digits
 
 _LEAST_READS = 10.0
-"""Smallest number of pages per second read into the buffer pool for which the buffer pool is reported."""
+"""Number of pages read into the buffer pool per second below which the buffer pool is not reported as a cause."""
 _WAITS = "(event_type = 'lock' or event like 'Waiting for % lock')"
 
 
 def lock_waits(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if sessions wait for each other's locks: row locks by the status, locks of any kind as sampled."""
+    """Yield a cause if sessions wait for each other's locks: row locks from status counters, any locks from samples."""
     old, new = (ms / 1000 for ms in change.status("innodb_row_lock_time"))
     (seen_old, _), (seen, waiting) = _sampled(change.before), _sampled(change.after)
     of_rows = new >= 0.3 and new >= 3 * old
@@ -48,7 +48,7 @@ def _sampled(interval: Interval) -> tuple[float, frozenset[Key]]:
 
 
 def restarts(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause for a restart, with the reads of the buffer pool, which was cold after it.
+    """Yield a cause for a restart, with the reads into the buffer pool, which was cold afterwards.
 
     The reads are those from the start until the first snapshot after it, because the counters began at zero.
     """
@@ -72,7 +72,7 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
 
 
 def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if the buffer pool no longer holds what is read: it was made smaller, or more is read."""
+    """Yield a cause if the buffer pool no longer holds the pages that are read: it is smaller, or more is read."""
     reads = change.status("innodb_buffer_pool_reads")
     asked = change.status("innodb_buffer_pool_read_requests")
     missed = [min(read / every, 1.0) if every else 0.0 for read, every in zip(reads, asked, strict=True)]

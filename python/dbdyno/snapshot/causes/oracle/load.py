@@ -15,7 +15,7 @@ _TEMP = ("direct path write temp", "direct path read temp")
 
 
 def hard_parses(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause if far more statements are parsed hard: texts with literals, or a shared pool that is too small."""
+    """Yield a cause if far more statements are hard-parsed: texts with literals, or a shared pool that is too small."""
     old, new = change.statistic("parse count (hard)")
     spent = [us / 1e3 for us in change.statistic("hard parse elapsed time")]
     if new < max(3 * old, _LEAST_PARSES) or (spent[1] and spent[1] < max(_PARSED_MS, 2 * spent[0])):
@@ -54,7 +54,7 @@ def spills(change: OracleChange) -> Iterator[Cause]:
 
 
 def logons(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause if sessions begin at least three times as often."""
+    """Yield a cause if sessions begin at least three times as often as before."""
     old, new = change.statistic("logons cumulative")
     if new >= 3 * old and new - old >= 3:
         whose: frozenset[Key] = statements_of_new_sessions(change, old, new)

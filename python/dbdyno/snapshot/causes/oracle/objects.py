@@ -38,7 +38,7 @@ def flips(change: OracleChange) -> dict[Key, tuple[int, int]]:
 
 
 def plan_flips(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for each slower statement with another plan in the second period, by its PLAN_HASH_VALUE."""
+    """Yield a cause for each slower statement whose PLAN_HASH_VALUE shows another plan in the second period."""
     for number, (old, new) in flips(change).items():
         one = change.statements[number]
         work = "{} → {}".format(*map(three_digits, one.per_call("work")))
@@ -52,13 +52,13 @@ def plan_flips(change: OracleChange) -> Iterator[Cause]:
 
 
 def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
-    """Return words with the instant before which a plan first appeared in the second period; empty if not known."""
+    """Return in words the instant before which a plan first appeared in the second period; empty if not known."""
     which = f"sql_id = {literal(str(number))} and plan_hash_value = {int(plan)} and executions > 0"
     return _before(change.after, change.view, which)
 
 
 def _before(interval: Interval, view: str, which: str) -> str:
-    """Return words with the instant before which a matching row first appeared in a period.
+    """Return in words the instant before which a matching row first appeared in a period.
 
     Returns an empty string if there is no matching row or the period has only one sub-interval. `which` is an SQL
     condition.

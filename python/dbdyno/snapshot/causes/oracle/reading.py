@@ -1,7 +1,7 @@
-"""Reading of a change on Oracle: V$SQLSTATS by plan, segments, statistics, the time model, wait events.
+"""How a change is read on Oracle: V$SQLSTATS by plan, segments, statistics, the time model, wait events.
 
-Limits: the elapsed time of a PL/SQL block includes the time of its statements, so both count. Statement times cover the
-whole instance or container, as the views show them.
+Limits: the elapsed time of a PL/SQL block includes the time of its statements, so that time counts twice. Statement
+times cover the whole instance or container, as the views show them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SUMS = (
     ("concurrency", "concurrency_wait", 1e3),
     ("parses", "parse_calls", 1.0),
 )
-"""What is read of a statement: name, column and divisor."""
+"""Values read for each statement: name, column and divisor."""
 _TEXT = 1000
 
 
@@ -91,7 +91,7 @@ class OracleChange(Change):
         return {str(row.pop("sql_id")): rates(row, interval.seconds) for row in rows}
 
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
-        """Return the rates of the segment statistics by object, partitions summed, and add the names to `names`."""
+        """Return the rates of segment statistics by object, with partitions summed, and add the names to `names`."""
         if not interval.has(SEGMENTS):
             return {}
         counted = [c.name for c in interval.counters(SEGMENTS)]

@@ -1,4 +1,4 @@
-"""Rules for causes in the Oracle instance itself: locks, its log, storage, contention, a restart, parameters."""
+"""Rules for causes in the Oracle instance itself: locks, the redo log, storage, contention, a restart, parameters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def slow_log(change: OracleChange) -> Iterator[Cause]:
 
 
 def slow_reads(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause if each single-block read takes longer: the storage, not the number of reads."""
+    """Yield a cause if each single-block read takes longer, which points to the storage and not to more reads."""
     for name in ("db file sequential read", "cell single block physical read", "direct path read"):
         old, new = change.event(name)
         if _slower(old, new):
@@ -96,7 +96,7 @@ def _waits_more(old: Event, new: Event) -> bool:
 
 
 def space_waits(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for each event in which sessions wait for room in the log or the cache."""
+    """Yield a cause for each wait event in which sessions wait for free space in the log or the cache."""
     for name, words in _ROOM:
         old, new = change.event(name)
         if _waits_more(old, new):
@@ -111,7 +111,7 @@ def _redo_mb(change: OracleChange) -> tuple[float, float]:
 
 
 def contention(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for each event in which sessions compete for the same block, latch or cursor."""
+    """Yield a cause for each wait event in which sessions compete for the same block, latch or cursor."""
     for name, words, counter in _CONTENTION:
         old, new = change.event(name)
         if _waits_more(old, new):
@@ -123,7 +123,7 @@ def contention(change: OracleChange) -> Iterator[Cause]:
 
 
 def busy_processors(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause if calls take longer at the same work without more CPU or waits: they lacked a processor.
+    """Yield a cause if calls take longer for the same work without more CPU or waits: they waited for a processor.
 
     The time that is neither CPU nor a known wait also includes waits that the views do not count by statement: commits,
     and the network inside PL/SQL.
@@ -144,7 +144,7 @@ def _unaccounted(pair: Pair) -> float:
 
 
 def restarts(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for a restart, with the reads of the cache, which was cold after it."""
+    """Yield a cause for a restart, with the reads into the buffer cache, which was cold afterwards."""
     if not change.was_restarted:
         return
     colder = frozenset[Key](

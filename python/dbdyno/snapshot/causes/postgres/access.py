@@ -1,6 +1,6 @@
-"""Rules for causes in the access to a table: rows that take more room, values in TOAST, indirect scans.
+"""Rules for causes in access to a table: rows that take more space, values in TOAST, indirect scans.
 
-An indirect scan is one that does not show in a statement's text: that of a foreign key, a trigger or a function.
+An indirect scan is one that the statement's text does not show: a foreign key, a trigger or a function makes it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, access_path
 from dbdyno.snapshot.wording import three_digits
 
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
-"""Smallest number of additional sequential scans to report, and smallest number of rows in one to compare row sizes."""
+"""Fewest additional sequential scans that are reported, and fewest rows per scan for which row sizes are compared."""
 SCANS_PER_CALL = (0.5, 3.0)
-"""Range of additional scans per call of a statement that may cause them: about one, or a few."""
+"""Range of additional scans per call within which a statement may cause them: about one, or a few."""
 MORE_BLOCKS_FACTOR, SAME_ROWS_FACTOR = 1.5, 1.1
 
 
@@ -54,7 +54,7 @@ def _as_often(pair: Pair, table: Pair, *, looks_up: bool) -> bool:
 
 
 def sparser_tables(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table whose scans read more blocks for as many rows, few of which are dead.
+    """Yield a cause for each table whose scans read more blocks for the same number of rows, few of which are dead.
 
     The reason is wider rows, or free space inside the table that was not returned.
     """
@@ -86,12 +86,12 @@ def _per(some: list[float], calls: list[float]) -> Iterator[tuple[int, tuple[flo
 
 
 def _of_statements(change: Change, some: frozenset[Key], what: str) -> list[float]:
-    """Return a rate summed over these statements, per second, before and after."""
+    """Return a rate per second, summed over these statements, before and after."""
     return [sum(getattr(change.statements[n], end).get(what, 0.0) for n in some) for end in ("before", "after")]
 
 
 def _rows_of_a_scan(side: dict[str, float], calls: float) -> float:
-    """Return the rows that a sequential scan reads, or 0 unless each call makes about one scan."""
+    """Return the number of rows that a sequential scan reads, or 0 unless each call makes about one scan."""
     scans, rows = side.get("seq_scan", 0.0), side.get("seq_tup_read", 0.0)
     if not calls or not 0.7 * calls <= scans <= 1.5 * calls or rows < LEAST_ROWS * scans:
         return 0.0
@@ -99,7 +99,7 @@ def _rows_of_a_scan(side: dict[str, float], calls: float) -> float:
 
 
 def larger_values(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table if additional TOAST reads are at least half of a call's additional work."""
+    """Yield a cause for each table whose additional TOAST reads are at least half of a call's additional work."""
     toast = _toast(change)
     for key in toast[0].keys() & toast[1].keys() & change.tables.keys():
         table = change.tables[key]
@@ -118,7 +118,7 @@ def larger_values(change: Change) -> Iterator[Cause]:
 
 
 def _toast(change: Change) -> list[dict[Hashable, float]]:
-    """Return the blocks of TOAST and its index requested per second, by (datid, relid), before and after."""
+    """Return the blocks of TOAST tables and their indexes requested per second, by (datid, relid), before and after."""
     view = "pg_statio_user_tables"
     if not change.is_in_both(view):
         return [{}, {}]

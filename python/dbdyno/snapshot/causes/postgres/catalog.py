@@ -49,9 +49,10 @@ def smaller_sequence_caches(change: Change) -> Iterator[Cause]:
 
 
 def _asking(change: Change, row: Row) -> frozenset[Key]:
-    """Return the statements that take longer or do more work per call and may take a value of a sequence.
+    """Return the statements that take longer or do more work per call and may draw a value from a sequence.
 
-    They name the sequence, call nextval with a value that is not known, or write to the table that owns the sequence.
+    They name the sequence, call nextval with an argument that is not known, or write to the table that owns the
+    sequence.
     """
     owner = change.tables.get((row["datid"], row["owner"])) if row["owner"] is not None else None
     named = change.heavier_statements_of_table(owner.name) if owner else ()
@@ -61,7 +62,7 @@ def _asking(change: Change, row: Row) -> frozenset[Key]:
 
 
 def _work(change: Change, some: frozenset[Key]) -> str:
-    """Return, in words, the work per call before and after of the statement whose time grew most."""
+    """Return in words the work per call, before and after, of the statement whose time grew most."""
     first = max(some, key=lambda n: change.statements[n].growth("ms"))
     return " → ".join(map(three_digits, change.statements[first].per_call("work")))
 

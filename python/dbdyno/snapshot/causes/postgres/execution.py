@@ -12,13 +12,13 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import duration_text, setting_change, three_digits, time_change
 
 LEAST_JIT_SHARE = 0.3
-"""Smallest part of a call's added time that JIT compilation must take."""
+"""Smallest share of a call's added time that JIT compilation must have to count as the cause."""
 LONGER_FACTOR = 1.15
-"""Factor from which a statement without its workers is slower: two workers halve a scan at best."""
+"""Smallest growth factor of the time per call that counts as longer: two workers at best halve the time of a scan."""
 LEAST_WORKERS, LARGEST_WORKER_SHARE = 0.3, 0.5
-"""Smallest number of workers per session before, and largest part of them that is left when they are lost."""
+"""Smallest number of workers per session before, and largest share that may remain if workers count as lost."""
 SLOWER_FILES_FACTOR, SAME_BLOCKS_FACTOR = 3.0, 1.25
-"""Factor from which a temporary block is slow, and largest factor of blocks per call that counts as unchanged."""
+"""Smallest factor of time per temporary block that counts as slower, and largest factor of blocks that is unchanged."""
 _JIT, _PARALLEL = re.compile("jit"), re.compile(r"max_parallel_workers|max_worker_processes|parallel_leader")
 _TEMP = "temp_tablespaces"
 
@@ -49,7 +49,7 @@ def _compiled(pair: Pair) -> bool:
 
 
 def lost_workers(change: Change) -> Iterator[Cause]:
-    """Yield a cause for statements that take longer at the same work and have fewer parallel workers.
+    """Yield a cause for statements that take longer for the same work and have fewer parallel workers.
 
     Workers are counted by sampling, or by statement on PostgreSQL 18 and later.
     """
@@ -79,7 +79,7 @@ def lost_workers(change: Change) -> Iterator[Cause]:
 
 
 def _beside(change: Change, interval: Interval) -> dict[Key, float]:
-    """Return the average number of parallel workers by statement: launched per call if counted, else active ones."""
+    """Return the average number of parallel workers by statement: launched per call if counted, else active workers."""
     found: dict[Key, float] = {}
     source, looks = sampled_activity(interval)
     if looks:

@@ -9,15 +9,15 @@ from dbdyno.snapshot.causes.statements import statement_label, statements_of_new
 from dbdyno.snapshot.wording import rate_change
 
 MANY_SESSIONS, STORM_WEIGHT = 10.0, 2.4
-"""Additional sessions per second that use much processor time, and the weight of the cause from there on.
+"""Smallest number of additional sessions per second for a larger weight of the cause, and that weight.
 
 The weight is above that of processors used by other programs, because new sessions use processors too: each one starts
-a process of the server, and is requested by a client.
+a process of the server, and opening it also costs its client processor time.
 """
 
 
 def spills(change: Change) -> Iterator[Cause]:
-    """Yield a cause for statements that write temporary files where they wrote none or few."""
+    """Yield a cause for statements that write temporary files and wrote few or none before."""
     found = [
         number
         for number, one in change.statements.items()
@@ -39,7 +39,7 @@ def _work_mem(change: Change) -> str:
 
 
 def connections(change: Change) -> Iterator[Cause]:
-    """Yield a cause if sessions begin at least three times as often."""
+    """Yield a cause if sessions begin at least three times as often as before."""
     old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
     if new >= 3 * old and new - old >= 1:
         evidence = f"sessions begun {rate_change(old, new)}"

@@ -11,16 +11,16 @@ from dbdyno.snapshot.engines.postgres.lookup_columns import has_aggregate, is_se
 from dbdyno.snapshot.wording import three_digits
 
 LEAST_ROWS = 1000.0
-"""Smallest number of rows that a call reads by sequential scans."""
+"""Fewest rows that a call must read by sequential scans for a missing index to explain its time."""
 LARGEST_RESULT_SHARE = 0.01
-"""Largest part of the rows read that a call may return."""
+"""Largest share of the rows read that a call may return for an index to be worthwhile."""
 LEAST_SCANS, LEAST_BLOCK_SHARE = 0.5, 0.5
-"""Smallest number of scans per call, and of blocks per call relative to the table; with fewer, others scan it."""
+"""Fewest scans per call, and smallest share of the table's blocks per call; below that, other statements scan it."""
 _NEEDED = ("pg_index", "pg_attribute", "pg_class")
 
 
 def full_scan(change: Change, number: Key) -> tuple[str, str] | None:
-    """Return what a new statement does, and the evidence; None if it scans no whole table or needs all it reads."""
+    """Return what a new statement does, and the evidence; None if it scans no whole table or needs all its rows."""
     one = change.statements[number]
     calls = one.after.get("calls", 0.0)
     if not calls or not all(change.after.has(view) for view in _NEEDED):

@@ -26,11 +26,11 @@ _PLANNER = re.compile(
 )
 """Pattern of the names of settings that plans depend on."""
 MORE_SCANS_FACTOR = 1.1
-"""Factor of sequential scans from which a table is scanned more."""
+"""Smallest growth factor of sequential scans for which a table counts as scanned more."""
 LEAST_HOT = 0.3
 """Smallest earlier share of HOT updates for reporting that updates are no longer HOT."""
 LONGER_SCAN_FACTOR, LEAST_ROWS = 1.3, 100
-"""Factor of rows per scan from which a table has grown, and smallest number of rows per scan."""
+"""Smallest growth factor of rows per scan that counts as a larger table, and smallest rows per scan to compare."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
@@ -97,7 +97,7 @@ def indirect_scans(change: Change) -> Iterator[Cause]:
 
 
 def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[str, str]:
-    """Return the words for why a statement scans a table that its text does not name, and further evidence."""
+    """Return in words why a statement scans a table that its text does not name, and further evidence."""
     way = access_path(change, number, key)
     if way is None or not way.kind:
         return f"{table} is scanned whenever this runs", ": by a foreign key, a trigger or a function"
@@ -142,7 +142,7 @@ def _successor(change: Change, datid: int, relid: int) -> tuple[int, int] | None
 
 
 def new_indexes(change: Change) -> Iterator[Cause]:
-    """Yield a cause for new indexes on a table if a statement that writes to it does more work for as many rows.
+    """Yield a cause for new indexes on a table if a statement that writes to it does more work for the same row count.
 
     Each new index has to be written to as well.
     """
@@ -301,8 +301,8 @@ def _fewer_indexes(change: Change, table: str) -> bool:
 def grown_tables(change: Change) -> Iterator[Cause]:
     """Yield a cause for each table with many more rows than before, if rows were added in the second period as well.
 
-    Growth in the first period alone may be older: a server counts the rows of a load when its transaction has ended, or
-    a second later.
+    Growth in the first period alone may have happened before it: a server counts the rows of a load when its
+    transaction has ended, or a second later.
     """
     for key, table in change.tables.items():
         old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
@@ -326,7 +326,7 @@ def grown_tables(change: Change) -> Iterator[Cause]:
 
 
 def _added(change: Change, key: Hashable) -> float:
-    """Return the rows inserted less the rows deleted, from the beginning of the first period to the end of the second.
+    """Return rows inserted minus rows deleted, from the beginning of the first period to the end of the second.
 
     These are exact counts; live rows are counted twice if one session loaded and vacuumed them.
     """
@@ -370,7 +370,7 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
 def _old_transaction(change: Change) -> str:
     """Return words about a transaction open for most of the second period, which prevents cleanup; else ''.
 
-    The transaction is known by sampling.
+    The transaction is known from sampled sessions.
     """
     longest = next(iter(History(change.after).transactions(1, least_us=0)), None)
     if longest is None or longest["open"] < 0.5e9 * change.after.seconds:
@@ -397,7 +397,7 @@ def _turned_off(change: Change, key: Hashable) -> bool:
 
 
 def _states(change: Change, key: Hashable, name: str) -> tuple[float, float]:
-    """Return a state of a table at the beginning of the first period and at the end of the second."""
+    """Return a table's value in column `name` at the beginning of the first period and at the end of the second."""
     return _state(change.states[0], key, name), _state(change.states[-1], key, name)
 
 

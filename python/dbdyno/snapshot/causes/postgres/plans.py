@@ -31,7 +31,7 @@ def proved_flips(change: Change) -> Iterator[Cause]:
 def generic_flips(change: Change) -> Iterator[Cause]:
     """Yield a cause for each slower statement whose generic plan in the snapshots changed.
 
-    This does not prove that its executions used that plan: they may be planned for their values.
+    This does not prove that its executions used that plan: they may have been planned for specific values.
     """
     for number, one in change.generic_plan_flips.items():
         pair = change.statements.get(number)

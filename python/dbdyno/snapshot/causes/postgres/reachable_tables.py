@@ -1,4 +1,4 @@
-"""Which tables a statement can reach, by its text and by the catalog.
+"""Which tables a statement can reach, according to its text and the catalog.
 
 It reaches the tables that its text names, and those behind views, foreign keys, triggers and user-defined functions.
 The text is parsed by sqlglot; if that fails, all of its words count as names. Statements inside a function or a trigger
@@ -66,7 +66,7 @@ def _catalog(change: Change) -> dict[str, list[Row]] | None:
 def _by_foreign_keys(
     change: Change, known: dict[str, list[Row]], pair: Pair, named: Names, table: Hashable
 ) -> list[AccessPath]:
-    """Return the foreign keys that lead to `table` from a table that is written; those without an index come first."""
+    """Return the foreign keys to `table` from a table that the statement writes; those without an index come first."""
     if not WRITE.match(pair.text):
         return []
     ways = []

@@ -1,4 +1,4 @@
-"""Reading of a change on PostgreSQL: pg_stat_statements and pg_stat_user_tables."""
+"""How a change is read on PostgreSQL: pg_stat_statements and pg_stat_user_tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 HALF = 0.5
 CROWDED_SHARE = 0.75
-"""Share of a host's processors from which their use by others is reported."""
+"""Smallest share of a host's processors used by other programs that is reported."""
 
 
 class PostgresChange(Change):

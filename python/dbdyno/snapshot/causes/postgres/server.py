@@ -19,17 +19,17 @@ from dbdyno.snapshot.wording import rate_change, setting_change, three_digits, t
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
 LEAST_WAIT_SHARE = 0.5
-"""Part of the added statement time from which waiting is the cause, on a server with little load too."""
+"""Smallest share of the added statement time that waits must have to count as its cause, even under little load."""
 LEAST_WAITING = 0.02
 OUTSIDE_WEIGHT = 4.0
-"""Weight of waits of more than twice the added statement time, which no statement's share shows."""
+"""Weight of waits that are more than twice the added statement time; such waits are not in any statement's share."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
 SLOWER_FACTOR, CALLS_LEAST = 1.25, 10.0
-"""Factor by which all statements, each with this number of calls, take longer if the processor is the cause."""
+"""Smallest slowdown of every statement that points to the processor, and smallest number of calls of each."""
 ADDED_PROCESSORS, LONGER_FACTOR = 0.3, 1.1
-"""Number of additional processors used by others, and factor of time per call, from which one explains the other."""
+"""Smallest increase in processors used by other programs, and smallest slowdown per call that it can explain."""
 MORE_WAL_FACTOR = 2.0
-"""Factor of WAL per call from which it consists of full pages."""
+"""Smallest growth factor of WAL per call that is explained by full-page images."""
 FILE_SETTINGS = ("config_file", "hba_file", "ident_file")
 """Settings that only locate files. data_directory is not among them, because it may be on another device."""
 _LEAST_SYNC_MS = 1.0
@@ -63,8 +63,8 @@ def _exceeds_statement_time(change: Change, waited_ms: float) -> bool:
 def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the mean time of a sync and the time of all syncs per second, both in ms, before and after.
 
-    The mean is the median of the sub-intervals' means, so that one slow minute does not make a good period slow. Zeros
-    if syncs are not timed.
+    The mean is the median of the sub-intervals' means, so that one slow minute does not make a good period slow.
+    Returns zeros if syncs are not timed.
     """
     for view, count, time, where in (
         ("pg_stat_wal", "wal_sync", "wal_sync_time", "true"),
@@ -91,7 +91,7 @@ def _middle(interval: Interval, view: str, count: str, time: str, where: str) ->
 
 
 def lock_waits(change: Change) -> Iterator[Cause]:
-    """Yield a cause if sessions wait for each other's locks, as sampled."""
+    """Yield a cause if sessions wait for each other's locks, according to sampled sessions."""
     (old, _), (new, waiting) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
     (busy_old, _), (busy, _) = (_sampled(one, "true") for one in (change.before, change.after))
     mostly = new >= LEAST_WAITING and 1000 * (new - old) >= max(LEAST_WAIT_SHARE * change.growth_ms, 1.0)
@@ -159,7 +159,7 @@ def _sampled(interval: Interval, waits: str) -> tuple[float, frozenset[int]]:
 
 
 def busy_processors(change: Change) -> Iterator[Cause]:
-    """Yield a cause if calls take longer at the same work and cache hits, without waits that the server knows of.
+    """Yield a cause if calls take longer for the same work and cache hits, without waits that the server knows of.
 
     The remaining explanation is a processor that other programs use, or one that became slower. If the collector runs
     on the server's host, the kernel reports how much other programs use: then a smaller slowdown is enough, and a
@@ -187,7 +187,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
 
 
 def _mostly_locked(interval: Interval) -> frozenset[Key]:
-    """Return the statements mostly seen waiting for a lock, for whose duration the processor is not responsible."""
+    """Return the statements mostly seen waiting for a lock, whose duration the processor does not explain."""
     source, looks = sampled_activity(interval)
     if not looks:
         return frozenset()
@@ -199,9 +199,9 @@ def _mostly_locked(interval: Interval) -> frozenset[Key]:
 
 
 def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterator[Cause]:
-    """Yield a cause if others use more of the processors and calls at the same work take longer in total.
+    """Yield a cause if other programs use more processors and calls take longer in total for the same work.
 
-    The statements are those that take longer at the same work. Waits for locks must not explain the added time.
+    The statements are those that take longer for the same work. Waits for locks must not explain the added time.
     """
     same = [n for n, one in change.statements.items() if min(_calls(one)) > 0 and does_no_more_work(one)]
     same = [n for n in same if not _waits_more(change.statements[n])]
@@ -221,7 +221,7 @@ def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterat
 
 
 def _all_alike(change: Change) -> frozenset[Key]:
-    """Return all statements called in both periods if every one takes longer at the same work; else an empty set.
+    """Return all statements called in both periods if every one takes longer for the same work; else an empty set.
 
     The threshold is lower than for a single statement, because only the processor is common to all.
     """
@@ -256,13 +256,13 @@ def checkpoints(change: Change) -> Iterator[Cause]:
 
 
 def _writes_pages(pair: Pair) -> bool:
-    """Return True if a call takes longer and writes much more WAL at the same work: full pages after a checkpoint."""
+    """Return True if a call takes longer and writes much more WAL for the same work: full pages after a checkpoint."""
     (old, new), (was, now) = pair.per_call("wal"), pair.per_call("ms")
     return does_no_more_work(pair) and old > 0 and new >= MORE_WAL_FACTOR * old and now >= LONGER_FACTOR * was > 0
 
 
 def restarts(change: Change) -> Iterator[Cause]:
-    """Yield a cause for a restart or upgrade, with the reads of the cache, which was cold after it."""
+    """Yield a cause for a restart or upgrade, with the reads into the cache, which was cold afterwards."""
     if not change.was_restarted:
         return
     colder = frozenset(
@@ -276,7 +276,7 @@ def restarts(change: Change) -> Iterator[Cause]:
 
 
 def settings(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each setting that changed, without dbdyno's own and those that only locate files."""
+    """Yield a cause for each setting that changed, except dbdyno's own settings and those that only locate files."""
     for row in change.changed_settings((*OWN_SETTINGS, *FILE_SETTINGS)):
         yield Cause("setting " + setting_change(row["name"], row["old"], row["new"]), weight=0.4)
 

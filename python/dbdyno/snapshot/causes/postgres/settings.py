@@ -20,7 +20,7 @@ STORED_SETTING_WEIGHT = 2.7
 def stored_settings(change: Change) -> Iterator[Cause]:
     """Yield a cause for the settings of each role and database that ALTER ROLE or ALTER DATABASE changed.
 
-    It covers the statements of that role and database that became slower or do more work since.
+    It covers the statements of that role and database that became slower or do more work now.
     """
     rows = _changed(change, STORED_SETTINGS_VIEW, "setrole, setdatabase, name", ("role", "of_database"))
     for (role, database), some in groupby(rows, key=lambda row: (int(row["setrole"]), int(row["setdatabase"]))):

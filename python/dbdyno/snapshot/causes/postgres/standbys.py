@@ -11,14 +11,14 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import duration_text
 
 LEAST_WAITING, LEAST_FACTOR = 0.1, 3.0
-"""Smallest average number of sessions waiting for a standby, and smallest factor compared with before."""
+"""Smallest average number of sessions waiting for a standby, and smallest factor by which it must have grown."""
 LAG_INCREASE_S = 5.0
 """Increase of the replay lag in seconds from which a standby has fallen behind."""
 _VIEW = "pg_stat_replication"
 
 
 def waits_for_standbys(change: Change) -> Iterator[Cause]:
-    """Yield a cause if commits wait for a standby (SyncRep), as sampled, with the standby that lags most."""
+    """Yield a cause if sampled sessions wait for a standby at commit (SyncRep), with the standby that lags most."""
     old, new = (average_sessions(one, "event = 'SyncRep'") for one in (change.before, change.after))
     if new < LEAST_WAITING or new < LEAST_FACTOR * old:
         return
@@ -41,7 +41,7 @@ def late_standbys(change: Change) -> Iterator[Cause]:
 
 
 def _how_far(change: Change) -> str:
-    """Return the words about the standby that lags most at the end."""
+    """Return in words how far behind the standby that lags most is at the end."""
     last = max(_rows(change.after), key=_lag_s, default=None)
     if last is None:
         return "no standby is connected"

@@ -59,7 +59,7 @@ class MariadbCollector(Collector):
         self._sampler: Sampler | None = None
 
     def facts(self) -> JsonObject:
-        """Return what the last snapshot knows about the server: identity, start time, version, enabled instruments."""
+        """Return what the last snapshot recorded on the server: identity, start time, version, enabled instruments."""
         return {"dsn": self._address.safe, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
@@ -79,7 +79,7 @@ class MariadbCollector(Collector):
             raise SnapshotError(
                 f"the server closed the connection: {error_text(error)}",
                 where=self._address.safe,
-                next_step="try again when it is up; the store keeps what was taken before",
+                next_step="try again when the server is up; earlier snapshots stay in the store",
             ) from error
 
     def sampler(self, period_s: float) -> Sampler:
@@ -88,7 +88,7 @@ class MariadbCollector(Collector):
         return self._sampler
 
     def close(self) -> None:
-        """Close the connection; what was read stays."""
+        """Close the connection; the values already read remain available."""
         if self._connection is not None:
             with contextlib.suppress(Exception):
                 self._connection.close()
@@ -111,7 +111,7 @@ class MariadbCollector(Collector):
         return [self._with_own(counts), *views]
 
     def _texts(self, statements: View | None, before: Snapshot | None) -> list[View]:
-        """Return the view with texts of the counted statements and of those that sessions ran; empty if not wanted."""
+        """Return the view with texts of the counted statements and of those that sessions ran; empty if not stored."""
         if self.options.redact or (statements is None and self._sampler is None):
             return []
         ours = self._sampler.statements.texts if self._sampler is not None else {}
@@ -150,7 +150,7 @@ class MariadbCollector(Collector):
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
-        """Return the counters with the counts of dbdyno's own session, both when they were read and at the end."""
+        """Return the counters with those of dbdyno's own session, when they were read and at the snapshot's end."""
         ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
         rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
         return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)

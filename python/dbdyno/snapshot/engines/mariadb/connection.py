@@ -51,7 +51,7 @@ def connect(address: Address, options: Options) -> Any:
         raise SnapshotError(
             f"the server closed the connection: {error_text(error)}",
             where=address.safe,
-            next_step="try again when it is up",
+            next_step="try again when the server is up",
         ) from error
     return connection
 

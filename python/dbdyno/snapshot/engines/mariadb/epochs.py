@@ -38,7 +38,7 @@ def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
 
 
 def refine(interval: Interval, view: str) -> None:
-    """Apply what only MariaDB's columns show: dbdyno's own part of the status, and recreated tables."""
+    """Correct a difference by what only MariaDB's columns show: dbdyno's share of the status, and recreated tables."""
     if view == "global_status":
         _take_own_out(interval)
     elif view.startswith("table_io_waits_summary") and "TABLE_ID" in interval.columns(view):
@@ -48,8 +48,9 @@ def refine(interval: Interval, view: str) -> None:
 def _take_own_out(interval: Interval) -> None:
     """Subtract from the counters what the collector added.
 
-    If one session took both snapshots, it is the difference of that session's counts. With two sessions it is the rest
-    of the first, its logout, and the beginning of the second.
+    If one session took both snapshots, that amount is the difference of the session's counts. With two sessions it is
+    what the first one added after its counters were read, its logout, and what the second one added before its counters
+    were read.
     """
     before, after = interval.before.facts, interval.after.facts
     same = before.get("session") == after.get("session")
@@ -62,8 +63,8 @@ def _take_own_out(interval: Interval) -> None:
 def _made_anew(interval: Interval, view: str) -> None:
     """Mark tables recreated in between as reset.
 
-    For them, InnoDB's number and both extremes of the wait times differ. A TRUNCATE changes the number too, but keeps
-    the counters and an extreme.
+    For a recreated table, InnoDB's number and both extremes of the wait times differ. A TRUNCATE changes the number
+    too, but keeps the counters and one of the extremes.
     """
     columns = interval.after.columns(view)
     counters = ", ".join(f'"{c.name}" = null' for c in columns if c.kind == "counter")

@@ -42,7 +42,7 @@ _QUERIES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def read(rows: Rows) -> JsonObject:
-    """Return the facts; one that is refused is missing."""
+    """Return the facts; a fact that the server refuses is missing."""
     found: JsonObject = {}
     for names, sql in _QUERIES:
         try:

@@ -4,9 +4,10 @@
     history.executed[0].text
     history.counted[0].calls
 
-`events_statements_history_long` has the last ones of all sessions with their values, `events_statements_history` the
-last ones of each session that still exists, and the digests count all. Statements within stored routines are left out,
-and texts that the server cut. It remembers no texts of prepared statements of the binary protocol.
+`events_statements_history_long` has the last statements of all sessions with their values, `events_statements_history`
+has the last statements of each session that still exists, and the digests count all statements. Statements within
+stored routines are left out, and so are statements whose text the server cut. The server does not remember the texts of
+statements prepared by the binary protocol.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ order by sum_timer_wait desc
 """
 _CONSUMERS = "update performance_schema.setup_consumers set enabled = 'YES' where name like 'events_statements_%'"
 _SHORT = 4
-"""Number of bytes by which a text may be shorter than the limit and still be cut: the server cuts no character."""
+"""Number of bytes by which a cut text may be shorter than the limit: the server never cuts within a character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,10 @@ class History:
     Attributes:
         server: The server, without a password.
         version: Its version.
-        executed: Executions in the order of their begin.
+        executed: Executions, sorted by start time.
         counted: Statements, the one with the most time first.
         cut: Number of executions whose text the server cut.
-        textless: Number of executions of prepared statements, whose text it does not remember.
+        textless: Number of executions of prepared statements, whose text the server does not remember.
     """
 
     server: str
@@ -173,7 +174,7 @@ def _history(connection: Any, address: Address) -> History:
 
 
 def _own_texts(rows: Sequence[Any]) -> list[str]:
-    """Return each execution's own text: MariaDB logs the whole message as the text of its first statement."""
+    """Return the text of each execution: MariaDB logs a whole message as the text of its first statement."""
     texts = [str(row[4]) for row in rows]
     last: dict[int, int] = {}
     for at, row in enumerate(rows):

@@ -49,7 +49,7 @@ _LINES = (
 
 
 def status(interval: Interval) -> dict[str, float | None]:
-    """Return each status counter over the interval; None if it is not known."""
+    """Return the increase of each status counter over the interval; None if it is not known."""
     rows = interval.query("select name, value from global_status", "global_status")
     return {row["name"]: row["value"] for row in rows}
 
@@ -142,7 +142,7 @@ def profile(interval: Interval, top: int) -> Part:
 
 @needs(TABLES, name="tables", title="Most accessed tables by pct of tuples")
 def tables(interval: Interval, top: int) -> Part:
-    """Return the section MOST ACCESSED TABLES, by their share of all rows."""
+    """Return the section MOST ACCESSED TABLES, sorted by their share of all rows."""
     rows = interval.query(
         f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as "table",
           (COUNT_FETCH + COUNT_INSERT + COUNT_UPDATE + COUNT_DELETE) /
@@ -167,7 +167,7 @@ def tables(interval: Interval, top: int) -> Part:
 
 @needs(INDEXES, name="indexes", title="Indexes")
 def indexes(interval: Interval, top: int) -> Part:
-    """Return the section on indexes by reads, and on those that nobody read."""
+    """Return the section on indexes sorted by reads, and on indexes that were not read in the interval."""
     name = """INDEX_NAME as "index", OBJECT_SCHEMA || '.' || OBJECT_NAME as "table\""""
     used = interval.query(
         f"""select {name}, COUNT_READ as rows_read, SUM_TIMER_READ as read_time,

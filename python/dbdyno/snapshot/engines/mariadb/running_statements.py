@@ -9,7 +9,7 @@ values.
     Statements().identifier("select a from t where b in (1, 2) -- x")   # text-6a..., "select a from t where b in (...)"
 
 Limits: the default `sql_mode` is assumed, in which "x" is a literal; under ANSI_QUOTES such names are replaced too, and
-the statement keeps dbdyno's identifier. Of digests that differ only by case, the one with the most time is taken. The
+the statement keeps dbdyno's identifier. Of digests that differ only by case, the one with the most time is used. The
 server truncates a long digest, and dbdyno a long text: if one begins with the other, they are the same statement unless
 a second one matches too. The process list writes a variable of a procedure as `NAME_CONST('v', its value)`: it becomes
 `v`.
@@ -24,11 +24,11 @@ from collections.abc import Iterable, Iterator
 LONGEST = 4096
 """Number of characters of a text that are requested."""
 TEXTS_MOST = 1_000
-"""Number of texts in the cache, which is then cleared."""
+"""Number of texts in the cache from which the cache is cleared."""
 STATEMENTS_MOST = 10_000
-"""Number of known statements, of which the older half is then forgotten."""
+"""Number of known statements from which the older half is forgotten."""
 NAME_BYTES = 70
-"""Room in bytes that a name may take: a digest with less room left may have been truncated."""
+"""Largest number of bytes that a name takes: a digest with less room left may have been truncated."""
 OWN_PREFIX = "text-"
 """Prefix of dbdyno's identifiers."""
 
@@ -65,7 +65,7 @@ _SAME = {
     "numeric": "decimal",
     **{f"sql_tsi_{unit}": unit for unit in ("second", "minute", "hour", "day", "week", "month", "quarter", "year")},
 }
-"""Synonyms, mapped to the one that the server shows."""
+"""Synonyms, mapped to the word that the server shows."""
 _BEFORE_A_SIGNED = frozenset(
     (
         *("select", "and", "or", "xor", "not", "when", "case", "limit", "offset", "default"),
@@ -107,7 +107,7 @@ class Statements:
         return len(self._keys) - len(self._is)
 
     def learn(self, digests: Iterable[tuple[str, str]]) -> None:
-        """Add digests with their texts by increasing time: of two with the same text the later one is used."""
+        """Add digests with their texts in order of increasing time: of two with the same text, the later is used."""
         if len(self._digests) >= STATEMENTS_MOST:
             self._digests.clear()
             self._cut.clear()

@@ -1,11 +1,11 @@
 """Sampler of MariaDB's active sessions; without expensive instruments the server does not add up wait times.
 
-Each look returns one row: the server itself formats the sessions as CSV. It sees clients that run a statement or have
-an open transaction. What a session waits for is what the server reports: a row lock of InnoDB, otherwise the running
-wait event (consumer `events_waits_current`), otherwise the state in the process list, which does not distinguish CPU
-from file access. The statement that a session runs is identified by its text (`running`), whose values are dropped
-before anything is stored. If the consumer `events_statements_current` is on, the last statement of a session idle in a
-transaction is known.
+Each look returns one row: the server itself formats the sessions as CSV. The sampler sees clients that run a statement
+or have an open transaction. What a session waits for is what the server reports: a row lock of InnoDB, otherwise the
+running wait event (consumer `events_waits_current`), otherwise the state in the process list, which does not
+distinguish CPU from file access. The statement that a session runs is identified by its text (`running_statements`),
+whose values are dropped before anything is stored. If the consumer `events_statements_current` is on, the last
+statement of a session idle in a transaction is known.
 
 Limits: a wait shorter than the period is only seen by chance; averages over many looks are right. Without PROCESS only
 sessions of the same user are visible.
@@ -149,7 +149,7 @@ def _blocking(*, digests: bool) -> str:
 
 
 LEARN_S, LEARN_AGAIN_S = 5.0, 30.0
-"""Seconds between queries for new digests: if a new statement lacks a digest, and if only older ones do."""
+"""Seconds between queries for new digests: if a new statement has no digest, and if only older ones have none."""
 _NEW = (
     f"select digest, min(digest_text), max(unix_timestamp(first_seen)) from performance_schema.{STATEMENTS.name}"
     " where digest is not null and unix_timestamp(first_seen) >= %s group by 1 order by sum(sum_timer_wait)"

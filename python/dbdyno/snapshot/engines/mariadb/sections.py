@@ -32,7 +32,7 @@ def sections(interval: Interval, top: int) -> list[Part]:
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
-    """Return the metrics by which two periods are compared and curves are drawn."""
+    """Return the metrics for comparing two periods and drawing curves."""
     found = load.status(interval)
 
     def rate(*names: str) -> float | None:
@@ -105,7 +105,7 @@ def _sampled(interval: Interval, source: str, looks: int, top: int) -> list[Tabl
 
 
 def _switched_off(facts: Mapping[str, Any]) -> Iterator[MissingMeasurement]:
-    """Yield what the server would report if it were enabled."""
+    """Yield an entry for each measurement that is missing because an instrument or a consumer is disabled."""
     if not facts.get("waits_current"):
         yield missing_measurement(
             "file access and latches of single sessions: they are in CPU",
@@ -136,7 +136,7 @@ _SQL = (
 
 @needs(STATEMENTS.name, name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
-    """Return the section TOP SQL, by several costs."""
+    """Return the section TOP SQL, which lists the top statements by each of several costs."""
     view = STATEMENTS.name
     rows = interval.query(
         f"""select DIGEST as statement, sum(COUNT_STAR) as calls, sum(SUM_TIMER_WAIT) as time,

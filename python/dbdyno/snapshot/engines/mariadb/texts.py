@@ -26,7 +26,7 @@ OWN_STATEMENT = re.compile(r"`performance_schema` \. `threads` SET `instrumented
 OWN_TEXTS_MOST = 2_000
 """Number of stored texts without a known digest; beyond it, only texts of sessions just seen are kept."""
 TEXTS_PER_ORDER = 25
-"""Number of statements of each order whose text is read."""
+"""Number of top statements in each order whose texts are read."""
 
 ORDERS = (
     "SUM_TIMER_WAIT",
@@ -38,7 +38,7 @@ ORDERS = (
     "SUM_ERRORS",
     "SUM_CREATED_TMP_DISK_TABLES",
 )
-"""Columns by which a report orders statements."""
+"""Columns by which a report sorts statements."""
 
 COLUMNS = (
     Column("DIGEST", "key", "text", "VARCHAR"),

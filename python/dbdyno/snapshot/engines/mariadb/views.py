@@ -4,7 +4,7 @@ The columns are those that the server has; their names tell their kind: the perf
 SUM_, a lifetime's minimum and maximum MIN_ and MAX_. Its picoseconds are converted to nanoseconds, because their sums
 exceed the 64 bits of a Parquet file after some months.
 
-The status has one value per row: those that accumulate go to `global_status`, states to `global_status_now`. The list
+The status has one value per row: values that accumulate go to `global_status`, states to `global_status_now`. The list
 of states below is that of MariaDB 10.11; a number that is not in it counts as a counter, and one that falls is judged
 individually.
 """
@@ -70,7 +70,7 @@ SOURCES = (
         "COUNT_STAR > 0",
     ),
 )
-"""Tables that are read once per snapshot, without rows in which nothing was counted: these count from zero."""
+"""Tables read once per snapshot; rows in which nothing was counted are left out, so a new row began at zero."""
 
 OTHER_DIGEST = "(all others)"
 """The digest of the row that counts statements for which the full table of digests had no room."""
@@ -138,8 +138,8 @@ STATUS = (
 )
 """Columns of the status counters.
 
-`own` is how much of the value the collector's session had added when it was read, `own_end` how much at the end of the
-snapshot.
+`own` is the part of the value that the collector's session had added when the value was read, `own_end` the part that
+it had added at the end of the snapshot.
 """
 STATUS_NOW = (Column("name", "key", "text", "VARCHAR"), Column("value", "gauge", "count", "DOUBLE"))
 VARIABLES = (Column("name", "key", "text", "VARCHAR"), Column("value", "text", "text", "VARCHAR"))

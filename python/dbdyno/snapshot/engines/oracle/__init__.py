@@ -1,4 +1,4 @@
-"""Oracle 12.1 and later, by its V$ views: what is read, the meaning of its epochs, its sections of the report.
+"""Oracle 12.1 and later, read through its V$ views: what is read, the meaning of its epochs, its report sections.
 
 This code has not been run against an instance: see the limits in `collector`.
 """

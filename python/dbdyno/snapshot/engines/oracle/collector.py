@@ -35,7 +35,7 @@ TEXT_COLUMNS = (
 )
 ORDERS = ("elapsed_time", "cpu_time", "buffer_gets", "disk_reads", "executions", "parse_calls")
 TEXTS_PER_ORDER = 25
-"""Number of statements of each order whose text is read."""
+"""Number of top statements in each order whose texts are read."""
 
 _LITERAL = re.compile(
     r"[nN]?[qQ]'(\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(\S).*?\2)'|[nN]?'(?:[^']|'')*'"
@@ -54,7 +54,7 @@ class OracleCollector(Collector):
         self._connection: Any = connect(self._address, options.statement_timeout_ms)
 
     def facts(self) -> JsonObject:
-        """Return what the last snapshot knows of the instance: identity, start time, version."""
+        """Return what the last snapshot recorded about the instance: identity, start time, version."""
         licensed = list(self._address.licensed)
         return {"dsn": self._address.safe, "licensed": licensed, **self._facts}
 
@@ -91,7 +91,7 @@ class OracleCollector(Collector):
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
     def close(self) -> None:
-        """Close the connection; what was read stays."""
+        """Close the connection; the values already read remain available."""
         if self._connection is not None:
             with contextlib.suppress(Exception):
                 self._connection.close()
@@ -107,7 +107,7 @@ class OracleCollector(Collector):
                 raise SnapshotError(
                     f"the instance closed the connection: {first_line(error)}",
                     where=self._address.safe,
-                    next_step="try again when it is up; the store keeps what was taken before",
+                    next_step="try again when the instance is up; earlier snapshots stay in the store",
                 ) from error
             return unread_view(script.view, script.scope, first_line(error), f"grant {script.grants}")
         spent = time.perf_counter_ns() - started
@@ -155,7 +155,7 @@ def top_statements(statements: View) -> list[str]:
 
 
 def without_literals(text: str) -> str:
-    """Return a statement without its texts, numbers and comments; hints stay."""
+    """Return a statement without its string literals, numbers and comments; hints stay."""
     return _LITERAL.sub(lambda found: "" if found[0].startswith(("/*", "--")) else "?", text)
 
 

@@ -21,7 +21,7 @@ from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script_names
 PORT = 1521
 CONNECT_S = 10
 PASSTHROUGH = ("config_dir", "wallet_location", "ssl_server_dn_match")
-_EXAMPLE = "oracle://user@host:1521/service"
+_EXAMPLE = "write oracle://user@host:1521/service"
 _LOGIN = "check host, service, user and password (DBDYNO_ORACLE_PASSWORD)"
 _OLD = "use a server of Oracle 12.1 or newer"
 

@@ -1,6 +1,6 @@
 """The SQL of the Oracle collector: one file per view, which any DBA can read and run manually.
 
-The header of a file says what it is for, which grants it needs, and what each column means; nothing else is known of
+The header of a file says what it is for, which grants it needs, and what each column means; nothing else is known about
 the columns. A file whose name begins with `licensed_` is run only if the connection string names it.
 """
 

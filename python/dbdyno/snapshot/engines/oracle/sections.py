@@ -58,7 +58,7 @@ def _hits(found: dict[str, int | None]) -> float | None:
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
-    """Return the metrics by which two periods are compared and curves are drawn."""
+    """Return the metrics for comparing two periods and drawing curves."""
     found = counts(interval)
 
     def rate(*names: str, factor: float = 1) -> float | None:
@@ -211,7 +211,7 @@ _SQL = (
 
 @needs("sql", name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
-    """Return the section TOP SQL, by several costs."""
+    """Return the section TOP SQL, which lists the top statements by each of several costs."""
     rows = interval.query(
         """select sql_id as statement, sum(executions) as executions,
           sum(elapsed_time) * 1000 as elapsed, sum(cpu_time) * 1000 as cpu,
@@ -243,7 +243,7 @@ def statements(interval: Interval, top: int) -> Part:
 
 @needs("segment_statistics", name="segments", title="Most accessed segments")
 def segments(interval: Interval, top: int) -> Part:
-    """Return the section MOST ACCESSED SEGMENTS, by logical reads."""
+    """Return the section MOST ACCESSED SEGMENTS, sorted by logical reads."""
     rows = interval.query(
         """select owner || '.' || object_name || coalesce(' ' || subobject_name, '') as segment,
           object_type as type, logical_reads,
@@ -267,7 +267,7 @@ def settings(interval: Interval, top: int) -> Part:
 
 
 def provenance(interval: Interval, top: int) -> Part:
-    """Return the section on the limits of any Oracle report, which its reader must know."""
+    """Return the section on the limits of every Oracle report, which its reader must know."""
     return section("provenance", "How sure this is", notes=[NEVER_RUN])
 
 

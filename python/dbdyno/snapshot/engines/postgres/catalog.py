@@ -43,7 +43,7 @@ FUNCTIONS = _catalog(
     only=frozenset({"oid"}),
     extra=(text_column("name"), text_column("settings")),
 )
-"""User-defined functions, without functions of extensions, with the settings that each is run under."""
+"""User-defined functions, except those of extensions, with the settings under which each function runs."""
 
 FOREIGN_KEYS = _catalog(
     "pg_constraint",
@@ -93,7 +93,7 @@ SEQUENCES = _catalog(
         ("owner::bigint", "owner", "gauge", "count", "BIGINT"),
     ),
 )
-"""Sequences, with the number of values that a session caches and the table whose column each is for."""
+"""Sequences, with the number of values that a session caches and the table to whose column each one belongs."""
 
 COLUMNS = _catalog(
     "pg_attribute",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 APPLICATION_NAME = "dbdyno snap"
 LOGIN_TRANSACTIONS = 2
-"""Number of transactions counted for finding the server: the beginning of a session counts as one."""
+"""Number of transactions that the server counts while dbdyno finds it; the beginning of a session counts as one."""
 SETUP_TRANSACTIONS = 5
 """Number of transactions of a dbdyno session before its first snapshot.
 
@@ -75,7 +75,7 @@ class PostgresCollector(Collector):
         self.name = options.name or facts.name_of(self._target)
 
     def facts(self) -> JsonObject:
-        """Return what the last snapshot knows of the server: identity, epochs, version, role."""
+        """Return what the last snapshot recorded about the server: identity, epochs, version, role."""
         return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
 
     def collect(self, before: Snapshot | None) -> list[View]:
@@ -99,7 +99,7 @@ class PostgresCollector(Collector):
             raise SnapshotError(
                 f"the server closed the connection: {(str(error).strip().splitlines() or ['no message'])[0]}",
                 where=self._target.safe_dsn,
-                next_step="try again when it is up; the store keeps what was taken before",
+                next_step="try again when the server is up; earlier snapshots stay in the store",
             ) from error
 
     def sampler(self, period_s: float) -> Sampler:
@@ -107,7 +107,7 @@ class PostgresCollector(Collector):
         return Sampler(self._target, period_ns=round(period_s * 1e9))
 
     def close(self) -> None:
-        """Close the connections; what was read stays."""
+        """Close the connections; the values already read remain available."""
         for connection in self._connections.values():
             connection.close()
         self._connections, self._readers = {}, {}

@@ -41,7 +41,7 @@ SHARED_VIEWS = (
     "pg_stat_slru",
     "pg_stat_io",
 )
-"""The views whose reset time says since when the server's statistics have been counting."""
+"""The views whose reset time shows when the server's statistics began to count."""
 
 
 def judge(interval: Ends) -> Verdicts:
@@ -97,7 +97,7 @@ def _how(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def upgraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return from which major version to which the server was upgraded, in words; empty if it was not."""
+    """Return in words from which version to which the server was upgraded; empty if it was not upgraded."""
     versions = [int(one.get("version_num") or 0) // 10000 for one in (old, new)]
     if not 0 < versions[0] < versions[1]:
         return ""
@@ -106,7 +106,7 @@ def upgraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
-    """Return True if a fact that both ends know differs."""
+    """Return True if a fact that both ends have differs between them."""
     return None not in (old.get(name), new.get(name)) and old[name] != new[name]
 
 
@@ -179,7 +179,7 @@ def _was_kept(interval: Ends, datid: int) -> bool:
 
 
 def _databases(interval: Ends) -> list[int]:
-    """Return the oids of databases that either end knows."""
+    """Return the oids of databases that either end has."""
     view = "pg_stat_database"
     if not interval.has(view):
         return []
@@ -189,7 +189,7 @@ def _databases(interval: Ends) -> list[int]:
 
 
 def _unread_databases(interval: Ends, judged: Verdicts) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
-    """Yield verdicts on databases, or single views of one, that only one of the ends has."""
+    """Yield verdicts on databases, or on single views of a database, that only one end of the interval has."""
     if not interval.has("pg_stat_database"):
         return
     oids = {name: str(datid) for name, datid in interval.peek("pg_stat_database", 1, "datname", "datid")}

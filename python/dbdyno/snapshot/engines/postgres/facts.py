@@ -99,7 +99,7 @@ class FactsReader:
         self._together = True
 
     def read(self, connection: Connection) -> JsonObject:
-        """Return the facts now."""
+        """Return the current facts."""
         if self._together:
             names = tuple(name for names, _ in _QUERIES for name in names)
             found = _asked(connection, names, _ALL)

@@ -17,7 +17,7 @@ _FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
 
 @needs(VIEW, name="functions", title="Functions")
 def functions(interval: Interval, top: int) -> Part:
-    """Return the section on functions by time and by calls, and on trigger functions."""
+    """Return the section on functions, sorted by time and by calls, and on trigger functions."""
     name = "case when schemaname = 'public' then funcname else schemaname || '.' || funcname end"
     if has_several_databases(interval):
         name = f"datname || ': ' || {name}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 START_TOLERANCE_S = 30.0
-"""Largest difference in seconds between the server's start by its clock and by the kernel's."""
+"""Largest difference in seconds between the server's start time by its own clock and by the kernel's."""
 _BUSY = (0, 1, 2, 5, 6, 7)
 """Columns user, nice, system, irq, softirq, steal of /proc/stat, see proc(5); guests' use is included in user."""
 _PARENT, _TIMES, _STARTED = 1, slice(11, 15), 19
@@ -86,7 +86,7 @@ def processors_of_intervals(before: Interval, after: Interval) -> tuple[Processo
 
 
 def describe_processors(old: Processors, new: Processors) -> str:
-    """Return the use of processors in two intervals in words."""
+    """Return in words how processors were used in two intervals."""
     return (
         f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
         f" the server {old.server:.2g} → {new.server:.2g}"

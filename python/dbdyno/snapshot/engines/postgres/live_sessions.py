@@ -64,7 +64,7 @@ _PROGRESS = {
     "pg_stat_progress_copy": ("copy", "command", "bytes_processed", "bytes_total", "bytes"),
     "pg_stat_progress_basebackup": ("base backup", "phase", "backup_streamed", "backup_total", "bytes"),
 }
-"""For each view: the command, the column of its phase, work done, total work, and the unit of both."""
+"""For each view: the command, the column with its phase, work done, total work, and the unit of both."""
 
 
 def sessions(connection: Connection) -> list[Session]:

@@ -100,7 +100,7 @@ _OF_SESSIONS = {
 
 
 def _sessions(interval: Interval, rows: list[Row]) -> Table:
-    """Return the table on how sessions ended and their time.
+    """Return the table of how sessions ended and how they spent their time.
 
     It has the columns that this server has; checksum columns only if a checksum failed.
     """

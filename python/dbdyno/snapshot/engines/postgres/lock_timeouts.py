@@ -1,8 +1,9 @@
 """Short lock timeouts for logins and catalog reads, and a message about the session that holds the lock.
 
-A login opens system tables. While a session holds pg_class (`vacuum full` of it, `lock table`, `reindex system`), a
-login waits without limit unless a lock timeout is sent in the startup packet. A session that is already open can still
-query who holds the lock, using functions only: a query that needs a view's definition would wait too.
+A login opens system tables. While a session has an exclusive lock on pg_class (`vacuum full` of it, `lock table`,
+`reindex system`), a login waits without limit unless a lock timeout is sent in the startup packet. A session that is
+already open can still query who holds the lock, using functions only: a query that needs a view's definition would wait
+too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NEXT_READ_LOCK_MS = 50
 
 LOCKED = "55P03"
 _NOT_TAKEN = ("unsupported startup parameter", "unrecognized startup option", "options")
-"""Messages of a connection pooler that does not pass options on."""
+"""Parts of the messages with which a connection pooler refuses startup options."""
 _SYSTEM = {1259: "pg_class", 1249: "pg_attribute", 2610: "pg_index", 1247: "pg_type", 1255: "pg_proc"}
 _HOLDERS = """
 select /* dbdyno */ l.pid, l.relation::bigint, pg_get_userbyid(a.usesysid)::text, a.application_name, a.state,

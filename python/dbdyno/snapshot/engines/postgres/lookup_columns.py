@@ -7,9 +7,9 @@ import re
 _EQUAL = re.compile(r"(?<!\w)(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
 FEW = 0.01
-"""Largest share of a table's rows per value of a column with which an index is worth it under an aggregate."""
+"""Largest share of a table's rows per column value with which an index helps a statement that has an aggregate."""
 COMMONEST = 0.05
-"""Largest share of the most common value."""
+"""Largest share of the most common value with which a column counts as selective."""
 
 
 def lookup_columns(text: str) -> frozenset[str]:

@@ -106,7 +106,7 @@ class SessionMemory:
         self._reader.stop()
 
     def _name(self, conn: Connection, periods: list[Any]) -> None:
-        """Ask for the names of new sessions, and forget those that are gone."""
+        """Query the names of new sessions, and forget the sessions that ended."""
         there = {row.number: row.pid for period in periods for row in period["rows"]}
         new = [number for number in there if number not in self._names]
         self._names = {number: found for number, found in self._names.items() if number in there}

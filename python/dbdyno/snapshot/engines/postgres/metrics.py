@@ -1,4 +1,4 @@
-"""The metrics of a sub-interval, by which two periods are compared and curves are drawn."""
+"""The metrics of a sub-interval, for comparing two periods and drawing curves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
 
 
 def part_metrics(batch: Batch) -> list[list[tuple[Metric, float | None]]]:
-    """Return the metrics of each pair of a batch, using few queries."""
+    """Return the metrics for each pair of snapshots in a batch, using few queries."""
     sums = _Sums(batch, batch.pairs)
     return [_of_part(batch, sums, pair, pair.after.number) for pair in batch.pairs]
 
@@ -125,8 +125,8 @@ def _statements(sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float 
 def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[int, int]]:
     """Return how many active sessions the looks saw, and how many of them waited, by part.
 
-    Active sessions are sampled too, because the server adds a statement's time only when it ends: its sums show none
-    before that, and then more than there were.
+    Active sessions are sampled too, because the server adds a statement's time only when it ends: its sums show no
+    active session before that, and then more sessions than were active.
     """
     numbers = {
         place: pair.after.number

@@ -90,7 +90,7 @@ _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "t
 
 @needs(VIEW, name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
-    """Return the section with the first statements of each order, and their texts."""
+    """Return the section with the top statements in each order, and their texts."""
     rows, has = _rows(interval), interval.columns(VIEW)
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
@@ -121,7 +121,7 @@ _LATENCY = "statement:text p50:ns p95:ns p99:ns worst:ns:max logged:text:calls_s
 
 
 def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
-    """Return the table of latency quantiles from a stored log or recording of the interval's time, by total time."""
+    """Return the table of latency quantiles from a log or recording stored for the interval, sorted by total time."""
     known = latencies(interval)
     shown = [
         row
@@ -198,8 +198,8 @@ def _named(row: Row, roles: dict[str, str]) -> Row:
 def _sd(count: str, time: str) -> str:
     """Return SQL for the standard deviation of the interval's own calls.
 
-    It is computed from the lifetime values of both ends by Chan's formula, for a statement with one entry, whose ends
-    are of one life.
+    It is computed from the lifetime values of both ends by Chan's formula, for a statement with a single entry that was
+    not reset between the two ends.
     """
     m2 = (
         f"b.{count} * b.stddev_{time} ** 2 - coalesce(a.{count} * a.stddev_{time} ** 2, 0)"

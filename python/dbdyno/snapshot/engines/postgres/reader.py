@@ -104,7 +104,7 @@ class Reader:
         """Return one view; `database` (oid, name) is prepended to the columns of a view of a single database.
 
         Raises:
-            AgainError: The view was refused without a savepoint.
+            RestartTransactionError: The view was refused without a savepoint.
         """
         chosen = available_columns(source, self._probed[source.name])
         columns = tuple(column for _, column in chosen)
@@ -129,7 +129,7 @@ class Reader:
         """Return the rows that a COPY sends as CSV, or the reason why the server refused it.
 
         Raises:
-            AgainError: The query was refused without a savepoint.
+            RestartTransactionError: The query was refused without a savepoint.
         """
         import psycopg
 

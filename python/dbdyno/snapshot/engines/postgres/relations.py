@@ -1,4 +1,4 @@
-"""Report sections on tables, indexes and vacuum: what was read, written, cleaned up, and what is never used."""
+"""Report sections on tables, indexes and vacuum: what was read, written and cleaned up, and what was not used."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def tables(interval: Interval, top: int) -> Part:
 
 
 def _most(rows: list[Row], name: str) -> list[Row]:
-    """Return the rows with a nonzero value in a column, in descending order."""
+    """Return the rows with a nonzero value in a column, sorted by it in descending order."""
     return sorted((row for row in rows if row[name]), key=lambda row: -row[name])
 
 
@@ -105,7 +105,7 @@ def _added(*names: str) -> str:
 
 
 def _without(headings: list[Heading], has: set[str]) -> list[Heading]:
-    """Return the columns; updates to another page are left out unless the server counts them (from version 16)."""
+    """Return the columns, without updates to another page unless the server counts them (from version 16)."""
     return [one for one in headings if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
 
 
@@ -121,7 +121,7 @@ _UNUSED = columns("index:text table:text size:bytes scans_ever why:text")
 
 @needs("pg_stat_user_indexes", "pg_statio_user_indexes", name="indexes", title="Indexes")
 def indexes(interval: Interval, top: int) -> Part:
-    """Return the section on indexes by scans, and on those that nobody scanned."""
+    """Return the section on indexes sorted by scans, and on indexes that were not scanned."""
     views = ("pg_stat_user_indexes", "pg_statio_user_indexes")
     relation = relation_name("x", has_several_databases(interval))
     used = interval.query(

@@ -57,7 +57,7 @@ def replication(interval: Interval, top: int) -> Part:
 
 
 def _position(interval: Interval, end: int = 1) -> str:
-    """Return the position in the WAL at one end, as SQL."""
+    """Return SQL for the WAL position at one end of the interval."""
     known = (interval.before, interval.after)[end].facts.get("wal_bytes")
     return "null::bigint" if known is None else str(int(known))
 
@@ -65,7 +65,7 @@ def _position(interval: Interval, end: int = 1) -> str:
 def _beyond(there: str, here: str) -> str:
     """Return SQL for the distance by which `here` is ahead of `there`; NULL if one is not known (`greatest` gives 0).
 
-    The own position is read first, so a standby or slot that advanced meanwhile counts as level with it.
+    This server's position is read first, so a standby or slot that advanced meanwhile counts as level with it.
     """
     return f"case when {here} < {there} then 0 else {here} - {there} end"
 
@@ -115,7 +115,7 @@ def _receiver(interval: Interval) -> list[Row]:
 
 
 def _replay(interval: Interval) -> list[Row]:
-    """Return what a standby replayed in between, and how far it lags."""
+    """Return what a standby replayed during the interval, and how far it lags."""
     old, new = interval.before.facts, interval.after.facts
     rows: list[Row] = []
 

@@ -1,6 +1,6 @@
 """Sampler of active sessions, which is needed because PostgreSQL does not add up wait times.
 
-    with collector.sampler() as sampler:
+    with collector.sampler(0.1) as sampler:
         ...
         views = sampler.take()      # `activity` and `blocked`, ready for the store
 

@@ -30,7 +30,7 @@ def column_or_null(name: str, has: set[str], *, at: str = "") -> str:
 
 
 def setting(interval: Interval, name: str) -> str | None:
-    """Return a setting with the same value at both ends; None if it changed or is not known."""
+    """Return a setting's value if it is the same at both ends; None if it changed or is not known."""
     if not interval.has("pg_settings"):
         return None
     values = []

@@ -22,7 +22,7 @@ _IO = columns(
     "pg_stat_io", name="io", title="I/O by who and what", what="I/O by who and what", otherwise="PostgreSQL 16 or later"
 )
 def io(interval: Interval, top: int) -> Part:
-    """Return the section on I/O by who (backend type), what (object) and how (context)."""
+    """Return the section on I/O by backend type, object and context."""
     view = "pg_stat_io"
     has = interval.columns(view)
     timed = setting(interval, "track_io_timing") == "on"
@@ -181,7 +181,7 @@ def slru(interval: Interval, top: int) -> Part:
 
 
 def changes(interval: Interval, top: int) -> Part:
-    """Return the section on objects created, dropped and renamed in between."""
+    """Return the section on objects created, dropped and renamed during the interval."""
     rows: list[Row] = []
     several = has_several_databases(interval)
     for kind, view, name in (

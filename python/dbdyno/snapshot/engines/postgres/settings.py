@@ -57,7 +57,7 @@ def settings(interval: Interval, top: int) -> Part:
 
 
 def _storage(interval: Interval) -> list[Row]:
-    """Return the storage parameters of tables and indexes, those that changed first."""
+    """Return the storage parameters of tables and indexes, with the changed ones at the top."""
     if not (interval.has("pg_class") and "options" in interval.columns("pg_class")):
         return []
     before, after = interval.ends("pg_class")

@@ -17,7 +17,7 @@ _INDEXES = columns("index:text table:text size:bytes growth:bytes")
 
 
 def sizes(interval: Interval, top: int) -> Part:
-    """Return the section on the sizes at the end, and their growth."""
+    """Return the section on the sizes at the end of the interval, and their growth."""
     lacks = []
     found: dict[str, list[Row]] = {}
     for view, name, what in (("pg_database", "datname", "database"), ("pg_tablespace", "spcname", "tablespace")):
@@ -77,7 +77,7 @@ def _notes(interval: Interval, tables: int, indexes: int) -> list[str]:
 
 
 def _relations(interval: Interval) -> tuple[list[Row], list[Row]]:
-    """Return tables and indexes, those that grew most first."""
+    """Return tables and indexes, sorted by growth, the largest first."""
     views = ("pg_class", "pg_stat_user_tables", "pg_stat_user_indexes")
     if not all(interval.has(view) for view in views):
         return [], []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.engines.view import View
 
 PAUSE_FACTOR = 1000
-"""Factor of the last reading's duration that passes before the next reading."""
+"""Pause before the next reading, as a multiple of the last reading's duration."""
 
 
 class SizesCache:

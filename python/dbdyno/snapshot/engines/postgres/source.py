@@ -43,4 +43,4 @@ class Source:
     extra: tuple[tuple[str, str, str, str, str], ...] = field(default=())
     """Columns added by dbdyno: (SQL, name, kind, unit, type)."""
     instead: Mapping[str, str] = field(default_factory=dict)
-    """SQL that is read instead of a column."""
+    """SQL that is read instead of a column, by the name of the column."""

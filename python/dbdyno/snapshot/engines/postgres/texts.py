@@ -1,7 +1,7 @@
 """Texts of statements, read only for those that may be in a report, and stored without literals.
 
 Reading any text makes the extension load all of them (a second for 190 MB). Therefore texts are queried at most once
-per snapshot, and only while an identifier among the first of some order is unknown. PostgreSQL replaces literals by
+per snapshot, and only while an identifier at the top of some order is unknown. PostgreSQL replaces literals by
 placeholders in statements that it plans; commands such as ALTER ROLE are kept as typed, and everything in quotes in
 them is removed here.
 """
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 NAME = "statement_texts"
 LONGEST = 20_000
 TEXTS_PER_ORDER = 50
-"""Number of statements of each order whose text is read.
+"""Number of top statements in each order whose texts are read.
 
-It covers what a report shows, and dbdyno's own statements, which a report leaves out and which are the first ones of a
+It covers what a report shows, and dbdyno's own statements, which a report leaves out and which are the top ones on a
 quiet server.
 """
 
@@ -51,7 +51,7 @@ ORDERS: tuple[tuple[str, ...], ...] = (
     ("wal_bytes",),
     ("blk_read_time", "shared_blk_read_time"),
 )
-"""Columns by which a report orders statements; of each group the server has at most one."""
+"""Columns by which a report sorts statements; of each group the server has at most one."""
 
 _QUOTED = re.compile(
     r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)"
@@ -61,7 +61,7 @@ _QUOTED = re.compile(
 )
 """Pattern of quoted texts; one without a closing quote extends to the end of the text.
 
-Searching for its end again from every quote took quadratic time.
+Searching for the end again from every quote would take quadratic time.
 """
 _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")

@@ -31,7 +31,7 @@ _FUNCTIONS = " union all ".join(
 )
 """SQL for the functions to read.
 
-The server's own functions are counted only under that setting, and reading all 3,000 takes a millisecond.
+The server's own functions are counted only with track_functions = all, and reading all 3,000 takes a millisecond.
 """
 _MAY_SIZE = "pg_has_role('pg_read_all_stats', 'usage')"
 
@@ -236,7 +236,7 @@ GAUGES = frozenset(
 """Numbers in the views above that do not accumulate."""
 
 SUMS = frozenset({"idx_scan", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit", "tidx_blks_read", "tidx_blks_hit"})
-"""Columns of a table that are added up over its indexes, so that they fall when one is dropped."""
+"""Columns of a table that are added up over its indexes; the sums fall when an index is dropped."""
 
 LIFETIME = {
     "min_exec_time": "low",

@@ -28,7 +28,7 @@ _ACTIVE = "state in ('active', 'fastpath function call')"
 def activity(interval: Interval) -> int:
     """Create the tables `active` (counts of sessions by what they did) and `classes`, and return the number of looks.
 
-    The rows of a day are millions, so they are added up while they are read.
+    A day has millions of rows, so they are added up while they are read.
     """
     source, looks = SummedSamples(interval, ACTIVITY).states(), interval.looks
     connection = interval.connection

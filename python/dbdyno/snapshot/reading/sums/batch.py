@@ -1,7 +1,7 @@
 """The differences of many neighbouring snapshots at once: a table per view, with a `part` per sub-interval.
 
 A part is identified by the number of its later snapshot. A row in which nothing changed is left out: its counts are
-zero. Each sub-interval has separate verdicts, so that a reset costs that one only.
+zero. Each sub-interval has separate verdicts, so that a reset affects only that sub-interval.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Batch:
         return bool(self.pairs_with(view))
 
     def counters(self, view: str) -> list[Column]:
-        """Return the counters of a view in any pair."""
+        """Return the counters that a view has in any pair."""
         return list(
             {c.name: c for pair in self.pairs_with(view) for c in counter_columns(pair.after.columns(view))}.values()
         )

@@ -1,4 +1,4 @@
-"""The interval between two snapshots: complete hours by their cached sums, the rest by sub-intervals."""
+"""The interval between two snapshots, made of cached sums for complete hours and of sub-intervals for the rest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DATE = len("20261121")
 class Chain:
     """The sub-intervals between the first and the last snapshot of `chain`, which has at least two.
 
-    `alone` makes the interval of two snapshots, as in `Chunk`.
+    `alone` is a function that makes the interval of two snapshots, as in `Chunk`.
     """
 
     def __init__(self, store: Store, chain: list[Snapshot], alone: Callable[..., Any]) -> None:
@@ -212,7 +212,7 @@ class Chain:
         return _union([*folded, *_alike(view, rest, self._limits())])
 
     def total_sql(self, ends: Ends, view: str) -> str:
-        """Return the query of a view's difference over the whole interval."""
+        """Return the query that computes a view's difference over the whole interval."""
         source, columns = self.relation(view, folded=True)
         if not source:
             columns = [c for c in ends.after.columns(view) if c.kind in ("key", "text", "counter", "sum")]
@@ -225,8 +225,8 @@ class Chain:
     def samples(self, view: str, *, exact: bool, chunks: list[Chunk] | None = None) -> str:
         """Return an SQL relation with the samples of a view; empty if there are none.
 
-        Unless `exact`, it consists of complete hours, so the first and the last hold more than the interval; `chunks`
-        are the hours to read, None reads all.
+        Unless `exact`, it consists of complete hours, so the first and the last hour reach beyond the interval;
+        `chunks` are the hours to read, None reads all.
         """
         if exact:
             inside = snapshots_in_range(self.store, self.target, self.first + 1, self.last)
@@ -237,7 +237,7 @@ class Chain:
         return rows_at((str(chunk.file(view)), 0) for chunk in known if view in chunk.model["samples"])
 
     def hours_with_look_sums(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """Return those hours of which sums over the looks may be read instead of the samples (`look_sums.py`)."""
+        """Return those hours for which sums over the looks may be read instead of the samples (`look_sums.py`)."""
         return [one for one in chunks if self._covers(one) and one.model.get("looked")]
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class Chain:
             shutil.rmtree(self._aside, ignore_errors=True)
 
     def _covers(self, piece: Day | Chunk) -> bool:
-        """Return True if all sub-intervals of an hour are within the interval, as those of a day always are."""
+        """Return True if all sub-intervals of a piece are within the interval; those of a day always are."""
         if isinstance(piece, Day):
             return True
         return self.first < piece.parts[0] and piece.parts[-1] <= self.last
@@ -289,7 +289,7 @@ def _gravest(found: list[tuple[Verdict, int, bool]], whole: int) -> Verdict:
 
 
 def coverage(good_ns: int, whole_ns: int) -> str:
-    """Return `58 of 60 minutes`, in a readable unit."""
+    """Return the covered part of a time in a readable unit, such as `58 of 60 minutes`."""
     for name, unit in (("days", 86400 * 10**9), ("hours", HOUR_NS), ("minutes", 60 * 10**9)):
         if whole_ns >= 3 * unit:
             return f"{_short(good_ns / unit)} of {_short(whole_ns / unit)} {name}"

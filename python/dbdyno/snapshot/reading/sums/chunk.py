@@ -8,7 +8,7 @@
 
 The digest is computed from the snapshots' digests: a snapshot that was changed, added or deleted gives another folder,
 so a stale one is never read. A folder is written under a temporary name and renamed. An hour that grows reuses what it
-had. All folders may be deleted: they are computed again, and so is one whose files were changed.
+had. All folders may be deleted: they are computed again, and so is a folder whose files were changed.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Shape(dict[str, Any]):
 _OPEN: WeakValueDictionary[Path, Model] = WeakValueDictionary()
 """Models in use, by path, so that two intervals over the same hour read it once."""
 _SHAPES: WeakValueDictionary[str, Shape] = WeakValueDictionary()
-"""Shapes in use, by their text, so that a month has one and not 720."""
+"""Shapes in use, by their text, so that the hours of a month share one shape and do not need 720."""
 
 
 class Chunk:
     """The sub-intervals that end in one hour; `chain` begins with the snapshot before the first.
 
-    `alone` makes the interval of two snapshots, for engines that are read pair by pair.
+    `alone` is a function that makes the interval of two snapshots, for engines that are read pair by pair.
     """
 
     def __init__(self, folder: Path, chain: Sequence[IndexedSnapshot], alone: Callable[..., Any]) -> None:
@@ -98,12 +98,12 @@ class Chunk:
         """Return the stored model.
 
         Raises:
-            EvidenceError: It is damaged, or of another version.
+            EvidenceError: The model is damaged, or of another version.
         """
         found = read_json(path)
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError(
-                "was not made by dbdyno", where=str(path), next_step="delete the folder; dbdyno makes it again"
+                "was not made by dbdyno", where=str(path), next_step="delete the folder; dbdyno creates it again"
             )
         model = Model(found)
         try:
@@ -112,7 +112,7 @@ class Chunk:
             model["parts"] = [_small(part) for part in found["parts"]]
         except (TypeError, KeyError, AttributeError, IndexError, ValueError) as error:
             raise EvidenceError(
-                "is damaged", where=str(path), next_step="delete the folder; dbdyno makes it again"
+                "is damaged", where=str(path), next_step="delete the folder; dbdyno creates it again"
             ) from error
         return model
 
@@ -149,7 +149,7 @@ class Chunk:
         return [Column(*one) for one in self.shape(view)]
 
     def is_empty(self, view: str) -> bool:
-        """Return True if it is known that nothing was counted of a view, so that its files have no rows."""
+        """Return True if it is known that nothing was counted in a view, so that its files have no rows."""
         return bool(self.model.get("counts", {}).get(view) == 0)
 
     def file(self, view: str, *, folded: bool = False) -> Path:

@@ -33,7 +33,7 @@ DAY_VERSION = 2
 SESSIONS, MINUTES, TRANSACTIONS = "sessions.parquet", "minutes.parquet", "transactions.parquet"
 LOOKS = "looks.parquet"
 LOOK_COLUMNS = "session, kind, state, statement, event_type, event"
-"""What distinguishes the rows of `LOOKS`, which are of all sessions."""
+"""Columns that distinguish the rows of `LOOKS`, which cover all sessions."""
 _SAMPLED = {SESSIONS, MINUTES, TRANSACTIONS, LOOKS}
 _KEYS = {"parts": int, "elapsed_ns": int, "verdicts": list, "events": list, "sampled": bool, "idle": int}
 _KEYS |= {"rows": dict, "sums": dict, "views": dict, "few": list}
@@ -77,7 +77,7 @@ class Day:
         return found if whole else None
 
     def hours_without(self, view: str) -> list[Chunk]:
-        """Return the hours in which nothing was sampled of a view, as far as that is cached."""
+        """Return the hours in which nothing was sampled for a view, as far as that is cached."""
         counts = (self.model or {}).get("rows", {}).get(view, ())
         return [chunk for chunk, count in zip(self.chunks, counts, strict=False) if not count]
 
@@ -100,7 +100,7 @@ class Day:
 
     @property
     def is_cached(self) -> bool:
-        """Return True if the day is cached, without a look at its files."""
+        """Return True if the day is cached, without checking its files."""
         return (self.folder / NAME).is_file()
 
     @property

@@ -1,9 +1,9 @@
-"""Index of a store's snapshots, with the little that a long report needs of each, without opening them.
+"""Index of a store's snapshots, with the few values that a long report needs, so that it opens no snapshot.
 
 `sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. That
 is checked by blocks of numbers: the core adds up the sizes and times of a block's manifests, DuckDB those of its rows,
 and single rows are compared only if the two sums differ. Far from the requested numbers, a block is used without this
-check if it has a folder for each row. The other columns of a block are read when one of its snapshots is asked for. A
+check if it has a folder for each row. The other columns of a block are read when one of its snapshots is requested. A
 missing or changed row is read again; the file may be deleted.
 """
 
@@ -56,7 +56,7 @@ _DERIVED = (
     "facts->'clock'->>'boot'",
     "try_cast(facts->'clock'->>'since_boot_ns' as bigint)",
 )
-"""What is needed of each snapshot of a long interval, so that its JSON is not parsed one by one."""
+"""Values that a long interval needs from each snapshot, so that its JSON is not parsed for each one."""
 
 _SUM = f"hash({', '.join(_COLUMNS)})"
 """Checksum of a row; a row with a wrong checksum is read again from its manifest."""
@@ -65,7 +65,7 @@ Row = tuple[Any, ...]
 VALID_S = 20.0
 _FOLDERS = "count(*)::bigint, sum(number)::bigint"
 _MANIFESTS = "sum(size)::bigint, sum(changed_ns // 1000000000)::bigint, sum(changed_ns % 1000000000)::bigint"
-"""The rest of a block's `Totals`."""
+"""SQL for the values of a block's `Totals` that `_FOLDERS` does not have."""
 _ROWS = ", ".join((*_COLUMNS, *_DERIVED))
 
 
@@ -144,7 +144,7 @@ def sampled_rows(chain: Sequence[IndexedSnapshot], view: str) -> str:
 
 
 def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-    """Return the snapshots of a target from one to another, both included, by number.
+    """Return the snapshots of a target from `first` to `last`, both included, sorted by number.
 
     Those in between whose manifest cannot be read are left out, and noted in `Store.damaged`.
     """
@@ -171,7 +171,7 @@ def snapshots_of_target(store: Store, target: str | None, newest: int | None = N
 
 
 def snapshots_in_range(store: Store, target: str, low: int, high: int) -> IndexedSnapshots:
-    """Return the snapshots of a target with numbers from `low` to `high`, by number."""
+    """Return the snapshots of a target with numbers from `low` to `high`, sorted by number."""
     found = _lately(store, low, high).snapshots_of(store, target)
     return found[bisect_left(found.numbers, low) : bisect_right(found.numbers, high)]
 
@@ -200,8 +200,8 @@ def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int)
 def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = None) -> Index:
     """Return the index, cached until snapshots or packs are added or deleted, or for `VALID_S` seconds.
 
-    The manifests of numbers from `low` to `high` have been looked at. `known` is what `_known` returns, if that was
-    read already.
+    The manifests of numbers from `low` to `high` have been checked. `known` is what `_known` returns, if that was read
+    already.
     """
     # Taken first, so that what is changed while the manifests are read is seen the next time.
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
@@ -227,7 +227,7 @@ def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = No
 
 
 def _known(folder: Path) -> dict[int, Row]:
-    """Return what the file has of each block, unchecked."""
+    """Return the values that the file has for each block, without checking them."""
     return _by_block(folder, "", "true", whole=False)
 
 
@@ -333,7 +333,7 @@ def _row_of(snapshot: Snapshot, number: int, size: int, changed_ns: int) -> Row:
 
 
 def _digest(snapshot: Snapshot) -> str:
-    """Return the digest of a manifest except where the rows are: packing moves them but changes nothing."""
+    """Return the digest of a manifest without the places of its rows: packing moves rows but changes nothing."""
     views = {view: {k: v for k, v in record.items() if k not in _WHERE} for view, record in snapshot.views.items()}
     said = {k: v for k, v in snapshot.manifest.items() if k not in ("pack", "schema", "shape", "sum")} | {
         "views": views
@@ -354,7 +354,7 @@ def _query(
 ) -> list[Row]:
     """Return rows of a query over the file; empty if it is missing, damaged or of another version.
 
-    `whole` leaves out rows whose checksum is wrong, for which all columns are read.
+    `whole` leaves out rows whose checksum is wrong; to compute the checksums, all columns are read.
     """
     from dbdyno.evidence.duck import duckdb
 
@@ -370,19 +370,19 @@ def _query(
 
 
 def _of_version(path: Path) -> str:
-    """Return an SQL relation with the rows of this version."""
+    """Return an SQL relation with the rows that have this version of the format."""
     return f"(from read_parquet({literal(str(path))}) where version = {VERSION})"
 
 
 def _whole(path: Path) -> str:
-    """Return an SQL relation with the rows of this version whose checksum is right."""
+    """Return an SQL relation with the rows that have this version of the format and a correct checksum."""
     return f"(from {_of_version(path)} where sum = {_SUM})"
 
 
 def _keep(index: Index, good: dict[int, list[int]], *, is_new: bool) -> None:
     """Write the index under a temporary name and rename it; if that fails, nothing is cached.
 
-    Of the file's rows those are kept that are in `good` or in a block that `good` lacks.
+    A row of the file is kept if it is in `good` or in a block that `good` lacks.
     """
     from dbdyno.evidence.duck import duckdb
 

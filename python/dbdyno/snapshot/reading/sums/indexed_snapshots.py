@@ -1,4 +1,4 @@
-"""Snapshots from the index of a store, which open their manifest only when asked for what the index lacks."""
+"""Snapshots from the index of a store, which open their manifest only for values that the index lacks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def manifest(self) -> SnapshotManifest:
-        """Return what the index knows of it; other keys are read from the file."""
+        """Return the part of the manifest that the index has; other keys are read from the file."""
         number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled, *_ = self._row
         known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
         texts = {"facts": facts, "cost": cost, "sampled": sampled}
@@ -67,17 +67,17 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def number(self) -> int:
-        """Return its number, which is unique in the store."""
+        """Return the snapshot's number, which is unique in the store."""
         return self._number
 
     @property
     def target(self) -> str:
-        """Return the name of its target."""
+        """Return the name of the snapshot's target."""
         return str(self._row[3])
 
     @property
     def note(self) -> str:
-        """Return the note that it was taken with, or ""."""
+        """Return the note of the snapshot, or an empty string."""
         return str(self._row[6])
 
     @property
@@ -92,13 +92,13 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def own_session(self) -> int | None:
-        """Return the session that took it, by the server's number, or None if that is not known."""
+        """Return the server's number of the session that took the snapshot, or None if it is not known."""
         found: int | None = self._row[12]
         return found
 
     @property
     def steady_clock(self) -> tuple[str, int] | None:
-        """Return the start of the machine that took it and the nanoseconds since then, or None if not known."""
+        """Return the boot of the machine that took the snapshot and the time since then in ns; None if not known."""
         boot, since_boot_ns = self._row[13:15]
         return None if since_boot_ns is None else (str(boot), int(since_boot_ns))
 
@@ -115,7 +115,7 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def digest(self) -> str:
-        """Return the digest of its manifest, which differs from every other snapshot's."""
+        """Return the digest of the snapshot's manifest, which differs from every other snapshot's."""
         return str(self._row[7])
 
     @property
@@ -126,7 +126,7 @@ class IndexedSnapshot(Snapshot):
 
 
 class IndexedSnapshots(Sequence[IndexedSnapshot]):
-    """Snapshots of an index by number, each of which is made when it is asked for."""
+    """Snapshots of an index by number, each of which is created when it is requested."""
 
     def __init__(self, numbers: Sequence[int], index: IndexRows, holder: Store, targets: Iterable[str]) -> None:
         self.numbers = numbers

@@ -7,7 +7,7 @@
     activity.longest.parquet  the longest open transactions
 
 They are beside the other files of the hour (`chunk.py`). All but the first and the last are of active sessions without
-dbdyno's own. An hour whose samples have times outside of it has none.
+dbdyno's own. An hour whose samples have times outside of it has none of these files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ A row of the file has a dimension, a name, and either an event with how often it
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour all of whose samples are selected, as the SQL conditions on rows of samples need it."""
+    """An hour whose samples are all selected, with the values that the SQL conditions for samples need."""
 
     own_sessions: list[int]
     inside: str = "true"

@@ -10,13 +10,13 @@ from pathlib import Path
 from dbdyno.snapshot.store.manifest import NAME
 
 BLOCK = 2048
-"""Length of a block of numbers."""
+"""Number of consecutive snapshot numbers in a block."""
 LANDING_S = 60.0
 """Age in seconds up to which a folder without a manifest may be a snapshot that is still being written."""
 File = tuple[int, int, int]
 """Number, size [bytes], and time of change [ns] of a manifest."""
 Totals = list[int]
-"""Number of manifests of a block, and the sums of their numbers, sizes, whole seconds and the rest in nanoseconds."""
+"""Number of manifests of a block, and sums of their numbers, sizes, and change times (seconds, nanoseconds)."""
 
 
 Folders = tuple[int, int]
@@ -26,8 +26,8 @@ Folders = tuple[int, int]
 class Manifests:
     """The manifests of a store's snapshots; `totals` has the sums over the manifests of each block that has any.
 
-    Size and time are read of each manifest in the blocks `low` to `high`. Of other blocks that are `known`, only the
-    folders are listed; `unseen` are those of them that have exactly the known folders.
+    Size and time are read for each manifest in the blocks `low` to `high`. For other blocks that are `known`, only the
+    folders are listed; `unseen` are the blocks among them that have exactly the known folders.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""As `batch`, but one sub-interval after the other, for engines whose rules look at two snapshots at a time."""
+"""Like `batch`, but one sub-interval after the other, for engines whose rules look at two snapshots at a time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The sum over the sub-intervals of an interval, as SQL.
 
 Rows are folded twice, with the same meaning: the parts of an hour into a row per key (cached with them), and hours into
-the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of those without a known
-difference; `least` says that an entry was evicted, so that the count is a lower bound.
+the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of sub-intervals without a
+known difference; `least` says that an entry was evicted, so that the count is a lower bound.
 """
 
 from __future__ import annotations

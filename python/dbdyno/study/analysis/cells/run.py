@@ -1,11 +1,12 @@
 """From the counters of a run on storage cells to its analysis: whether the flash log helped.
 
-A turn of a block gives each cell's differences between two of its own collections. A cell counts in a block only if its
-counters are valid in every turn of it, so that all arms refer to the same cells. The metric that the cells measure both
-with the flash log off and on is the time of all redo write requests (FL_RQ_TM_W / FL_RQ_W); its log ratio within a
-block is one observation, as in every run.
+Each turn of a block has, per cell, the differences of the counters between two of the cell's own collections. A cell
+counts in a block only if its counters are valid in every turn of it, so that all arms refer to the same cells. The
+metric that the cells measure both with the flash log off and on is the time of all redo write requests (FL_RQ_TM_W /
+FL_RQ_W); its log ratio within a block is one observation, as in every run.
 
-Limits: cells measure their own side, not a commit. The writes of other databases are in the same counters.
+Limits: cells measure only their own I/O, not the time of a commit. The writes of other databases are in the same
+counters.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _method(run: Run) -> list[str]:
 
 
 def _engine(run: Run) -> dict[str, object]:
-    """Return facts about the cells, and the plans found on them."""
+    """Return facts about the cells, and the IORM plans found on them."""
     targets, iorm = run.manifest.targets, run.manifest.iorm
     facts: dict[str, object] = {
         "cells": ", ".join(targets),

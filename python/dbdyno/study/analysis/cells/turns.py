@@ -23,9 +23,9 @@ METRICS = (
 
 @dataclass
 class Turn:
-    """Counters of the counting cells in one turn: difference and rate per second by metric, over all cells.
+    """Counters of the cells that count, in one turn: difference and rate per second by metric, summed over the cells.
 
-    `disk` has the metrics of hard disks.
+    `disk` has the same for the metrics of hard disks.
     """
 
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)

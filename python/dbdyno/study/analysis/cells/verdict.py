@@ -1,4 +1,4 @@
-"""Verdict on the flash log of cells switched off and on, with the race, the outliers and the gates."""
+"""Verdict on cells with the flash log off and on, with the race of the two copies, the outliers and the gates."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _verdict(model: Model, run: Run, comparisons: list[BlockComparison]) -> Verd
 
 
 def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
-    """Return the verdict on the same plan run twice: the differences that these blocks could have shown."""
+    """Return the verdict for two arms with the same plan: the smallest differences that these blocks could show."""
     from dbdyno.stats.wording import percent
 
     main = next(c for c in rows if c.metric == _HEADLINE)
@@ -86,7 +86,7 @@ def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
 
 
 def _race(turns: list[list[Turn]], level: float) -> Iterator[RaceRow]:
-    """Yield a row for each arm with a race: which copy was first, the share over blocks, reasons of bypasses."""
+    """Yield a row for each arm with a race: which copy was first, flash's share over blocks, reasons for bypasses."""
     for at, own in enumerate(turns):
         totals = {key: sum(_zero(t.difference(name)) for t in own) for key, name in COUNTERS.items()}
         shares = [
@@ -159,7 +159,7 @@ def _ends(row: RaceRow) -> str:
 
 
 def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[str]:
-    """Yield sentences on slow redo writes: those that flash prevented, and the others per million, by arm."""
+    """Yield sentences on slow redo writes by arm: those that flash prevented, and the remaining ones per million."""
     for row in model["race"]:
         slow = row["prevented"] + row["outliers"]
         if row["races"] and slow:
@@ -198,7 +198,7 @@ def _interval(values: list[float], level: float) -> tuple[float, float]:
 def _by_block(
     turns: list[list[Turn]], blocks: list[Block], comparisons: list[BlockComparison]
 ) -> Iterator[BlockRatios]:
-    """Yield the ratio of the arms by block, for the figure."""
+    """Yield the ratio of the second arm to the first by block, for the figure."""
     for name in (c.metric for c in comparisons):
         points = []
         for block, base, other in zip(blocks, *turns, strict=True):
@@ -249,7 +249,7 @@ def _work(turns: list[list[Turn]]) -> Gate:
 
 
 def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
-    """Yield gates on whether the share of writes that raced changed with the plan."""
+    """Yield gates that check whether the share of racing writes changed when the plan was switched."""
     from dbdyno.stats.gates import Gate
 
     shares = {}
@@ -279,7 +279,7 @@ def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
 
 
 def _identity(turns: list[list[Turn]]) -> Gate:
-    """Check whether disk first + flash first = FL_IO_W in every turn."""
+    """Check whether FL_DISK_FIRST + FL_FLASH_FIRST equals FL_IO_W in every turn."""
     from dbdyno.stats.gates import Gate
 
     broken = known = 0

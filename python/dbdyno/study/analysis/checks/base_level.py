@@ -1,10 +1,10 @@
-"""Checks for a base that drifted, whose mean over the run then describes no state of the machine.
+"""Checks for a base that drifted: its mean over the run then describes no state of the machine.
 
-Arms alternate within blocks, so a ratio within blocks does not follow a drift that affects all arms alike. If arms are
-judged one by one, each ratio to the base is checked for this (`gates_in_time.ratio_problem`). The levels of a
-factor are compared in pairs, with intervals that hold from the start to the end (`stats/levels.py`); only a ratio that
-certainly moved withholds the verdict. An arm that left a race was not observed afterwards, so in a race a drift
-concerns the whole run.
+Arms alternate within blocks, so a drift that affects all arms alike does not change a ratio within a block. If arms are
+judged one by one, each ratio to the base is checked for this (`gates_in_time.ratio_problem`). The levels of a factor
+are compared in pairs, with intervals that are valid over the whole run (`stats/levels.py`); only a ratio that certainly
+drifted withholds the verdict. An arm that left a race was not observed afterwards, so in a race a drift concerns the
+whole run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def block_starts_s(measures: Measures, run: Run) -> list[float]:
-    """Return the start of each block that counts [s]."""
+    """Return the start of each block that counts, from the start of the first [s]."""
     blocks = measures.arms[0].blocks
     known = timeline(blocks, run.manifest.resumed)
     return [known.begins_s[block.index] for block in blocks]
@@ -78,7 +78,7 @@ def moved_curve_arms(
 
 
 def _logs(measures: Measures, headline: str) -> list[Array]:
-    """Return the logarithm of each arm's headline metric by block; of its mean time if blocks are too short."""
+    """Return the logarithm of each arm's headline metric by block, or of its mean time if blocks are too short."""
     import numpy as np
 
     name = headline if measures.batch_size(headline) == 1 else "mean"

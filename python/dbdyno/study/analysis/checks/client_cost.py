@@ -32,9 +32,9 @@ def sentence(measures: Measures) -> str | None:
 
 
 def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
-    """Yield arms with their client CPU per transaction [ns], if one has an external client.
+    """Yield each arm with its client CPU per transaction [ns]; yield nothing if no arm has an external client.
 
-    A single arm with dbdyno's own client gets the rest of the block's CPU.
+    If exactly one arm has dbdyno's own client, the remaining client CPU of a block belongs to that arm.
     """
     ours = [arm for arm in measures.arms if not any("client_cpu_ns" in own for own in _reports_of(arm))]
     if len(ours) == len(measures.arms):
@@ -57,6 +57,6 @@ def _reports_of(arm: ArmMeasures) -> Iterator[TableRow]:
 
 
 def _left_ns(block: Block) -> int:
-    """Return the CPU time of a block [ns] without that of external clients."""
+    """Return the client CPU time of a block [ns] minus that of external clients."""
     clients: int = sum(own.get("client_cpu_ns", 0) for own in block.report["arms"])
     return max(0, int(block.report.get("cpu_ns", 0)) - clients)

@@ -55,7 +55,7 @@ class GateInput:
     kind: str
     blocks: int
     virtual: bool
-    """True if the time is a model's, in which nothing drifts, stalls or steps."""
+    """True if the time is that of a model, in which there is no drift, stall or clock step."""
 
 
 def all_gates(gate_input: GateInput) -> list[Gate]:
@@ -85,8 +85,8 @@ def rows(gates: Sequence[Gate], judge: JudgeRow) -> list[GateRow]:
 def withheld_arms(gates: Sequence[Gate], measures: Measures, judge: JudgeRow) -> dict[str, WithheldVerdict]:
     """Return the arms without a verdict, by label, each with the first reason.
 
-    A reason is a gate of the arm, of its base, or of the whole run that withholds, has failed, and is not accepted by
-    the plan.
+    A reason is a failed gate that withholds the verdict and whose failure the plan does not accept. It concerns the
+    arm, its base, or the whole run.
     """
     from dbdyno.stats.decide import WithheldVerdict
 
@@ -115,7 +115,8 @@ def withheld_arms_of_model(
 def withhold_verdict(model: Model, without: dict[str, WithheldVerdict]) -> None:
     """List the arms without a verdict, and withhold the verdict of the run if its arms are not judged one by one.
 
-    Such runs are curves, sweeps, correlations, and an arm against itself; one arm without a verdict is enough.
+    Such runs are curves, sweeps, correlations, and an arm compared with itself. One arm without a verdict is enough to
+    withhold the verdict of the run.
     """
     model["verdict"]["withheld"] = [
         {"arm": arm, "decision": held.decision, "reason": held.reason} for arm, held in without.items()
@@ -145,7 +146,7 @@ def _any_succeeded(arm: ArmMeasures) -> bool:
 
 
 def gates_between_arms(gate_input: GateInput) -> Iterator[Gate]:
-    """Yield gates between the arms: errors, work, and enough blocks and transactions."""
+    """Yield gates between the arms: errors, equal work, and whether there are enough blocks and transactions."""
     import numpy as np
 
     from dbdyno.stats import gates
@@ -195,12 +196,12 @@ def gates_of_run(gate_input: GateInput) -> Iterator[Gate]:
 
 
 def batches_of_p99(measures: Measures) -> int:
-    """Return the number of batches of blocks, each of which gives one value of p99."""
+    """Return the number of batches of blocks; each batch is large enough for one value of p99."""
     return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
 
 
 def _loss_gates(gate_input: GateInput) -> Iterator[Gate]:
-    """Yield gates for failed transactions and, in an open loop, dropped arrivals: alone and compared with the base."""
+    """Yield gates on failed transactions and dropped arrivals (open loop): of each arm, and compared with its base."""
     from dbdyno.stats.gates_losses import ERRORS
 
     arms = gate_input.measures.arms
@@ -221,7 +222,7 @@ def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> 
 
 
 def _lost_gates(gate_input: GateInput, losses: list[Losses], words: LossWording) -> Iterator[Gate]:
-    """Yield a gate for each arm, and one for each arm and base that both pass; a single gate if nothing was lost."""
+    """Yield a gate for each arm, and one for each arm and base that both pass it; one gate only if nothing was lost."""
     from dbdyno.stats.gates import Gate
     from dbdyno.stats.gates_losses import equal_losses, few_losses
 
@@ -300,7 +301,7 @@ def _in_time(gate_input: GateInput) -> Iterator[Gate]:
 
 
 def _ratios(gate_input: GateInput, at_s: list[float]) -> dict[str, str]:
-    """Return, by arm compared within blocks, why a drift makes its ratio invalid; the text is empty if valid."""
+    """Return, by compared arm, why a drift makes its ratio within blocks invalid; the text is empty if it is valid."""
     from dbdyno.study.analysis.questions import factors
 
     headline, threshold = gate_input.judge["headline"], gate_input.judge["threshold"]
@@ -314,7 +315,7 @@ def _ratios(gate_input: GateInput, at_s: list[float]) -> dict[str, str]:
 
 
 def _operations(gate_input: GateInput) -> Iterator[Gate]:
-    """Yield gates for enough transactions in slices or turns, if the arms alternate."""
+    """Yield gates on whether slices or turns have enough transactions, if the arms alternate."""
     import statistics
 
     from dbdyno.stats.gates import enough_operations
@@ -334,7 +335,7 @@ def _operations(gate_input: GateInput) -> Iterator[Gate]:
 
 
 def _invariants(blocks: list[Block]) -> Iterator[Gate]:
-    """Yield gates for what must hold in every block of a model, to the nanosecond and the byte."""
+    """Yield gates on the invariants of a model in every block, exact to the nanosecond and the byte."""
     from dbdyno.stats.gates import Gate
 
     found = [block.report["invariants"] for block in blocks]

@@ -1,7 +1,7 @@
 """Search for gaps in which no session of a run got an answer: a stalled server or load generator.
 
-Only blocks that can contain a stall are searched: those with a transaction as long as a stall, or that took longer than
-usual by such a time.
+Only blocks that can contain a stall are searched: those with a transaction that lasted as long as a stall, and those
+that took longer than usual by that time.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ where ended - since >= $limit and (intended_ns is null or ended - intended_ns >=
 
 
 def usual_ns(latencies: Latencies) -> float:
-    """Return the 90 % quantile of the latency in the slowest arm [ns]."""
+    """Return the 90 % quantile of the latency in the arm where it is largest [ns]."""
     import numpy as np
 
     return max((float(np.quantile(own, USUAL)) for own in latencies if own.size), default=0.0)
 
 
 def find(connection: Any, measures: Measures, begins_s: dict[int, float], limit_s: float) -> list[Stall]:
-    """Return the stalls of the blocks that count."""
+    """Return the stalls in the blocks that count."""
     from dbdyno.stats.gates_in_time import Stall
 
     blocks = {block.index: block for block in _candidates(measures, limit_s)}

@@ -1,1 +1,1 @@
-"""Types of analysis.json: documented declarations (`declarations`, `explanation`), and rows as written (`rows`)."""
+"""Types of analysis.json: documented declarations (`declarations`, `explanation`), and row types (`rows`)."""

@@ -2,8 +2,9 @@
 
     python -m dbdyno.study.analysis.contract      # prints the table of docs/reference/analysis.md
 
-A part that an older version did not write is None; a part that a newer one added is left out. `undeclared_keys` names
-keys that no type declares: the tests apply it to every analysis, so that the file always agrees with its page.
+If an older version wrote the file, parts that it did not write are None. If a newer version wrote the file, parts that
+this version does not know are ignored. `undeclared_keys` names keys that no type declares: the tests apply it to every
+analysis, so that the documented keys always agree with the file.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class WithheldArm:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer."""
+    """The answer of the run to its question."""
 
     decision: str | None = documented_field(
         "`faster`, `slower`, `same`, `unclear`, `provisional`, `no verdict`, `failed`, `found`, `not found`, "
@@ -145,7 +146,7 @@ class ClassicalTest:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failures, by arm, statement, SQLSTATE, number and message."""
+    """Failures of one kind: same arm, statement, SQLSTATE, error number and message."""
 
     arm: int | None = documented_field()
     kind: str | None = documented_field()
@@ -194,7 +195,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The whole file."""
+    """The whole file analysis.json."""
 
     schema: int | None = documented_field("1; the version of what stands here")
     kind: str | None = documented_field(KINDS)
@@ -294,7 +295,7 @@ class Analysis:
 
 
 def read(model: Mapping[str, Any]) -> Analysis:
-    """Return an analysis of this or an older version as types."""
+    """Return an analysis, written by this or an older version, in the declared types."""
     return _record(Analysis, model)
 
 

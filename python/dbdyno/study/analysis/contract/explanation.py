@@ -7,13 +7,13 @@ from typing import Any
 
 
 def documented_field(says: str = "", record: type | None = None) -> Any:
-    """Return a field for a key of the file, with its description (`says`) and the record type of its entries."""
+    """Return the declaration of a key of the file: its description (`says`) and the record type of its entries."""
     return field(default=None, metadata={"says": says, "record": record})
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A cause of a difference, or of a time."""
+    """One cause of a difference between two arms, or of the time of one arm."""
 
     code: str | None = documented_field(
         "`index`, `plan`, `growth`, `work`, `cache`, `lock`, `checkpoint`, `device`, `processor`, `queue`, `cpu`, "
@@ -30,7 +30,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The causes of one difference, or of one time."""
+    """The causes of one difference between two arms, or of the time of one arm."""
 
     of: str | None = documented_field()
     unit: str | None = documented_field()

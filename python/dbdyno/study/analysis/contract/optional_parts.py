@@ -31,7 +31,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A time as a multiple of another."""
+    """A time divided by another time, with its interval."""
 
     ratio: float | None = documented_field()
     low: float | None = documented_field()
@@ -40,7 +40,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Effect of the order of a flow's steps in one engine."""
+    """Effect of the order of a flow's steps on its time, in one engine."""
 
     engine: str | None = documented_field()
     lines: int | None = documented_field("rows of the largest table")
@@ -71,7 +71,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A kind of station of a model in one arm."""
+    """Stations of one kind in a model (a disk, a card, a channel, cores), in one arm."""
 
     arm: int | None = documented_field()
     station: str | None = documented_field()
@@ -94,7 +94,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A modelled device below a server that dbdyno started; times are since its mount."""
+    """A modelled device below a server that dbdyno started; its times are collected since it was mounted."""
 
     arms: list[int] | None = documented_field("numbers of the arms on it")
     carries: str | None = documented_field("`data and log`, `data` or `log`")
@@ -115,7 +115,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Mean resources of a transaction of an arm; null if the bench cannot measure them."""
+    """Mean resources that an arm uses per transaction; null if the bench cannot measure them."""
 
     arm: int | None = documented_field()
     user_ns: float | None = documented_field(

@@ -63,11 +63,11 @@ class LatencyHeatmap(TypedDict):
 
 
 Waited = TypedDict("Waited", {"arm": int, "class": str, "event": str, "samples": int | None, "share": float})
-"""A wait event's share of the session time of an arm."""
+"""The share of an arm's session time that a wait event takes."""
 
 
 class TimeSeries(TypedDict):
-    """A measure of an arm (null: of all arms) over time, by stretch."""
+    """A measure of an arm (null: of all arms together) over time, with one value per stretch."""
 
     measure: str
     unit: str
@@ -105,7 +105,7 @@ class SweepPoint(TypedDict):
 
 
 class LawPoint(TypedDict):
-    """Value of a curve's law at a position between its levels."""
+    """Throughput that a curve's law predicts at a position between the measured levels."""
 
     x: float
     per_s: float
@@ -114,7 +114,7 @@ class LawPoint(TypedDict):
 class SweepCurve(TypedDict):
     """The arms that differ only in the factor on the axis.
 
-    `law` is present if their throughput follows a law that bends.
+    `law` is present if a scalability law with a bend was fitted to their throughput.
     """
 
     name: str
@@ -123,7 +123,7 @@ class SweepCurve(TypedDict):
 
 
 class Sweep(TypedDict):
-    """The curves of a sweep; `x_words` is present if the axis has words."""
+    """The curves of a sweep; `x_words` is present if the levels on the axis are words instead of numbers."""
 
     x_label: str
     x_words: NotRequired[list[str]]
@@ -173,7 +173,7 @@ class PropertyCorrelation(TypedDict):
 
 
 class Correlation(TypedDict):
-    """All correlations, with their statements."""
+    """All correlations of statement properties with mean times, and the statements behind them."""
 
     statements: list[CorrelatedStatement]
     rows: list[PropertyCorrelation]
@@ -181,7 +181,7 @@ class Correlation(TypedDict):
 
 
 class ResourceRow(TypedDict, total=False):
-    """Mean resources of a transaction of an arm; None if the bench cannot measure them."""
+    """Mean resources that an arm uses per transaction; None if the bench cannot measure them."""
 
     arm: int
     user_ns: float
@@ -215,7 +215,7 @@ class LawRow(TypedDict):
 
 
 class VolumeRow(TypedDict):
-    """A modelled device below a server: requests in blocks that count, and times since its mount."""
+    """A modelled device below a server: its requests in blocks that count, and its times since it was mounted."""
 
     arms: list[int]
     carries: str
@@ -272,7 +272,7 @@ class RaceRow(TypedDict, total=False):
 
 
 class FailureRow(TypedDict, total=False):
-    """Failures, by arm, statement, SQLSTATE, number and message."""
+    """Failures of one kind: same arm, statement, SQLSTATE, error number and message."""
 
     arm: int
     kind: str
@@ -289,7 +289,7 @@ class FailureRow(TypedDict, total=False):
 
 
 class StatementArm(TypedDict):
-    """A statement in one arm."""
+    """Times of a statement in one arm."""
 
     arm: int
     ops: int
@@ -299,7 +299,7 @@ class StatementArm(TypedDict):
 
 
 class StatementRow(TypedDict):
-    """A statement of the workload."""
+    """A statement of the workload, with its times in each arm."""
 
     statement: str
     kind: str
@@ -316,7 +316,7 @@ class Writes(TypedDict, total=False):
 
 
 class LogPath(Writes):
-    """A path of a log writer."""
+    """A path on which a log writer writes, such as a disk or a flash device."""
 
     path: str
     file: str
@@ -378,18 +378,18 @@ LineRow = TypedDict(
         "metrics": list[ComparisonRow],
     },
 )
-"""A line of both sets of traces, or of one (`only_in`); the difference is per execution by the client, or of totals."""
+"""A line of two sets of traces, or of one (`only_in`); `difference_ns` is per execution by the client or in total."""
 
 
 class HighQuantile(TypedDict):
-    """A high quantile of both sets; None if fewer than ten values are beyond it."""
+    """A high quantile in both sets of traces; None if fewer than ten values are beyond it."""
 
     name: str
     values_ns: OptionalNumbers
 
 
 class ExceedanceDifference(TypedDict):
-    """Difference of the shares of the two sets beyond a threshold, over blocks."""
+    """Difference between two sets of traces in the share of values beyond a threshold, with an interval over blocks."""
 
     difference: float | None
     low: float | None
@@ -398,7 +398,7 @@ class ExceedanceDifference(TypedDict):
 
 
 class AccountRow(TypedDict):
-    """Response times of two sets of traces, and the counts of each."""
+    """Response times in two sets of traces, and the counts of each set."""
 
     basis: str
     has_response: bool

@@ -1,4 +1,4 @@
-"""Written types of analysis.json: its parts as dictionaries with known keys.
+"""Types in which analysis.json is written: its parts as dictionaries with known keys.
 
 `declarations` has the documentation of the keys, and a test requires both to have the same keys; optional parts may be
 missing here.
@@ -15,7 +15,7 @@ from dbdyno.study.analysis.contract import parts
 
 
 class JudgeRow(TypedDict, total=False):
-    """How the verdict is reached, as the plan in the manifest has it: `study.plan.plan.Judge`."""
+    """How the verdict is reached, as the manifest records it from the plan: `study.plan.plan.Judge`."""
 
     level: float
     threshold: float
@@ -62,7 +62,7 @@ class WithheldRow(TypedDict):
 
 
 class VerdictRow(TypedDict, total=False):
-    """The answer."""
+    """The answer of the run to its question."""
 
     decision: str
     headline: str
@@ -151,7 +151,7 @@ class DatabaseRow(TypedDict, total=False):
 
 
 class DeviceRow(TypedDict, total=False):
-    """A kind of station of a model in one arm."""
+    """Stations of one kind in a model (a disk, a card, a channel, cores), in one arm."""
 
     arm: int
     station: str
@@ -226,7 +226,7 @@ class Figures(TypedDict, total=False):
 
 
 class Model(TypedDict, total=False):
-    """The whole file."""
+    """The whole file analysis.json."""
 
     schema: int
     kind: str

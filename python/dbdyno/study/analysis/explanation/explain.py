@@ -1,10 +1,10 @@
-"""Causes of a difference between two arms, or of the time of one: largest first, with intervals over blocks.
+"""Causes of a difference between two arms, or of the time of one: the largest first, with intervals over blocks.
 
-The mean time of a transaction is divided into events (`parts`); events that one reason explains are one cause
+The mean time of a transaction is divided into events (`parts`); events that the same reason explains form one cause
 (`reasons`). The amount of a cause is its time in one arm minus its time in the other. Its interval comes from the
-jackknife over blocks: both arms of a block are left out together if they ran side by side, each alone if they are from
-two runs. No cause is named if a gate withheld the verdict, if sessions were sampled too rarely, if there are too few
-blocks, or if the interval of the whole difference contains zero.
+jackknife over blocks: if the arms ran in the same run, each step leaves out a block of both arms; if they are from two
+runs, it leaves out a block of one arm at a time. No cause is named if a gate withheld the verdict, if sessions were
+sampled too rarely, if there are too few blocks, or if the interval of the whole difference contains zero.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOKS_LEAST = 100
-"""Smallest number of times that the sessions of an arm must have been sampled for its events."""
+"""Smallest number of times that an arm's sessions must have been sampled before its events are used."""
 BLOCKS_LEAST = 4
-"""Smallest number of blocks for an interval."""
+"""Smallest number of blocks from which an interval is computed."""
 _OWN = {
     "CPU": "CPU of the server's sessions",
     "ready": "time ready to run: for a processor, or on the way to the client",
@@ -44,7 +44,7 @@ _OF_PROGRAMS = {
 
 
 class Split:
-    """Two arms (or one alone) divided into events, with the error of each difference."""
+    """Two arms, or a single one, whose time is divided into events, with the standard error of each difference."""
 
     def __init__(self, base: Side | None, other: Side, *, paired: bool) -> None:
         self.base, self.other, self.paired = base, other, paired
@@ -54,7 +54,7 @@ class Split:
         self.blocks = min(side.blocks for side in sides)
 
     def amount(self, groups: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-        """Return the difference of each group of events, and its standard error."""
+        """Return, for each group of events, the difference between the arms [ns] and its standard error."""
         from dbdyno.stats.jackknife import jackknife
 
         def of(side: Side) -> Callable[[Any], Array]:
@@ -87,7 +87,7 @@ def explain(
     paired: bool = True,
     withheld: str = "",
 ) -> CausalExplanation:
-    """Explain why `side` differs from `base`; without a base, where its time goes.
+    """Explain why `side` differs from `base`, or, without a base, what `side` spends its time on.
 
     Args:
         base: The base; None to explain the time of `side` alone.
@@ -124,7 +124,7 @@ def explain(
 
 
 def _lack(split: Split) -> tuple[str, str] | None:
-    """Return why the evidence is not enough for causes and what would be; None if it is enough."""
+    """Return why the evidence is not sufficient to name causes, and the next step; None if it is sufficient."""
     for side in (split.base, split.other):
         if side is None:
             continue
@@ -160,7 +160,7 @@ def _pair(
     stations: tuple[Mapping[str, Station], Mapping[str, Station]],
     amount: float,
 ) -> Pair | None:
-    """Return both arms for the rules, the slower first; None for one arm alone."""
+    """Return both arms in the form that the rules need, the slower first; None if there is only one arm."""
     if base is None:
         return None
     sides = (side, base) if amount > 0 else (base, side)
@@ -179,7 +179,7 @@ def _counter_sentences(
     stations: tuple[Mapping[str, Station], Mapping[str, Station]],
     amount: float,
 ) -> tuple[str, ...]:
-    """Return sentences on differing counters if it is not certain that the times of the arms differ.
+    """Return sentences on counters that differ although it is not certain that the times of the arms differ.
 
     A reason that would apply with either arm as the slower one is left out.
     """
@@ -198,7 +198,7 @@ def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]
 
 
 def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
-    """Return the reasons that explain some kind of event that no reason before them explains."""
+    """Return the reasons that explain at least one kind of event that no earlier reason explains."""
     explained: frozenset[str] = frozenset()
     found = []
     for kinds, reason in known:
@@ -209,7 +209,7 @@ def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
 
 
 def _per_transaction(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
-    """Return the figure `name` of each arm's processes per transaction, from the host; None if either is unknown."""
+    """Return the total `name` per transaction of each arm's processes, from the host; None if either is unknown."""
     if not all(side.cpu_count.sum() for side in sides):
         return None
     one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)
@@ -240,11 +240,14 @@ def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> lis
 
 
 _TOGETHER = ("lock", "workers")
-"""Kinds whose events are one cause if no reason explains them."""
+"""Kinds of events that are combined into one cause if no reason explains them."""
 
 
 def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> list[tuple[Reason | None, list[int]]]:
-    """Return events grouped by what explains them: the first reason for their kind, else the event itself."""
+    """Return events grouped by the first reason that explains their kind, or else one event per group.
+
+    Events of the kinds in `_TOGETHER` form one group if no reason explains them.
+    """
     groups: dict[object, tuple[Reason | None, list[int]]] = {}
     for at, event in enumerate(events):
         kind = kind_of(event)
@@ -296,7 +299,7 @@ _CODES = {"CPU": "cpu", "ready": "ready", "queue": "queue", "lock": "lock"}
 
 
 def _name(split: Split, at: int) -> str:
-    """Return the event in words; of a program off the CPU it is unknown whether it was ready to run or slept."""
+    """Return the event in words; if a program was off the CPU, it is unknown whether it was ready to run or slept."""
     event = split.events[at]
     return "on no processor" if split.other.programs and event == READY else event[1]
 

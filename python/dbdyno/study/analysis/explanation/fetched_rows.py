@@ -1,11 +1,12 @@
 """Rows that an arm's transactions fetch, by table and index, as MariaDB's performance schema counts them.
 
-The counters cover the whole server. Between two readings of one stretch they belong to one arm: in its turns and, if
-arms alternate in slices, in the warm-up, which has a stretch for each arm. They include the work of others on the
-server, so they are not used if their sum differs from the rows that the load's sessions fetched by their own status.
+The counters cover the whole server. Where only one arm runs between two readings, their growth belongs to that arm: in
+its turns and, if arms alternate in slices, in the warm-up, which has a stretch for each arm. They include the work of
+other sessions on the server, so they are not used if their sum differs from the rows that the load's sessions fetched
+according to their session status.
 
-A table that was altered starts to count from zero at its next use, with the indexes that it has then. A table with an
-added or dropped index, or a counter that fell, is therefore counted from zero.
+After a table was altered, its counters start from zero at its next use, with the indexes that it has at that time. So
+if an index was added or dropped, or a counter fell, the earlier reading of that table is taken as zero.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from dbdyno.study.analysis.explanation.objects import ObjectCounters, transactio
 from dbdyno.study.analysis.measured.measures import ArmMeasures
 
 AGREES = 1.3
-"""Ratio of the rows to those that sessions fetched up to which both agree; it is large because a warm-up is short."""
+"""Largest ratio of counted rows to the sessions' fetched rows that is accepted; large, as a warm-up is short."""
 ROUNDING = 5.0
-"""Difference in rows per transaction by which both counts may always differ."""
+"""Difference in rows per transaction up to which both counts always agree."""
 
 SOURCE = "table_io_waits_summary_by_index_usage"
 _READINGS = f"""
@@ -34,18 +35,18 @@ order by block, at_ns, object
 Grown = dict[tuple[str, str], float]
 """Rows fetched by table and index."""
 Indexes = dict[str, float]
-"""Rows of one table fetched by each index; those without an index have an empty name."""
+"""Rows of one table fetched by each index; rows fetched without an index have an empty name."""
 Reading = dict[str, Indexes]
 
 Found = tuple[dict[str, ObjectCounters], dict[str, ObjectCounters], str]
-"""Tables and indexes by name, and where they were counted."""
+"""Counters of tables and of indexes, both by name, and the source of the counts."""
 
 
 def fetched_objects(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: float | None) -> Found:
     """Return the tables and indexes that an arm reads, with their rows per transaction.
 
-    They are counted in its blocks, or else in the warm-up. The result is empty if they are unknown or do not agree with
-    `known`, the rows that the arm's sessions fetch per transaction.
+    They are counted in its blocks, or else in the warm-up. The result is empty if the rows are unknown or their sum
+    does not agree with `known`, the rows that the arm's sessions fetch per transaction.
     """
     for blocks, when in ((arm.blocks, ""), (warmup, " in the warm-up")):
         found = _growth(connection, arm.name, [block.index for block in blocks])
@@ -60,7 +61,7 @@ def fetched_objects(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], 
 
 
 def _growth(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading] | None:
-    """Return the rows that an arm fetched by table and index, and the last reading; None without readings."""
+    """Return the rows that an arm fetched by table and index, and the last reading; None if there are no readings."""
     grown: Grown = defaultdict(float)
     last: Reading | None = None
     for (_, before), (_, after) in _stretches(connection, arm, blocks):
@@ -74,7 +75,7 @@ def _growth(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Readin
 def _stretches(
     connection: Any, arm: str, blocks: list[int]
 ) -> Iterator[tuple[tuple[str, Reading], tuple[str, Reading]]]:
-    """Yield pairs of successive readings of a block that both belong to this arm, so no other arm ran in between."""
+    """Yield pairs of successive readings in a block between which only this arm ran."""
     rows = connection.execute(_READINGS, [blocks]).fetchall()
     for _, own in groupby(rows, key=itemgetter(0)):
         readings = [_reading(list(one)) for _, one in groupby(own, key=itemgetter(1))]
@@ -90,9 +91,9 @@ def _reading(rows: list[tuple[Any, ...]]) -> tuple[str, Reading]:
 
 
 def _difference(before: Indexes, after: Indexes) -> Indexes:
-    """Return what a table counted between two readings; from zero if it was opened again.
+    """Return the rows that a table counted between two readings; from zero if the table was reopened in between.
 
-    The row without an index exists only if something was counted in it.
+    The entry without an index exists only if rows were read without one.
     """
     anew = before.keys() - {""} != after.keys() - {""} or any(after.get(one, 0) < before[one] for one in before)
     return {index: value - (0.0 if anew else before.get(index, 0.0)) for index, value in after.items()}

@@ -20,6 +20,6 @@ def number(value: float) -> str:
 
 
 def plain_name(table: str) -> str:
-    """Return the name of `schema/table` as SQL writes it: `table` in the schema public, else `schema.table`."""
+    """Return the table `schema/table` as SQL writes it: `table` if the schema is public, else `schema.table`."""
     schema, _, name = table.partition("/")
     return name if schema == "public" else f"{schema}.{name}"

@@ -18,7 +18,7 @@ class Station:
 
 @dataclass(frozen=True)
 class Pair:
-    """Both arms, the slower first, with their counters; None if they were not counted."""
+    """Both arms, the slower first, with their counters; `counts` is None if the server's counters are unknown."""
 
     slow: str
     fast: str
@@ -26,18 +26,18 @@ class Pair:
     cpu: tuple[float, float] | None = None
     """CPU of the server's sessions per transaction [ns], if the host reports it."""
     file_reads: tuple[float, float] | None = None
-    """Number of reads from files of these sessions per transaction."""
+    """Number of file reads by these sessions per transaction, if the host reports it."""
     file_writes: tuple[float, float] | None = None
-    """Number of writes to files of these sessions per transaction."""
+    """Number of file writes by these sessions per transaction, if the host reports it."""
     spills: bool = False
-    """True if sessions of the slower arm were seen to wait more for temporary files."""
+    """True if the sessions of the slower arm waited more for temporary files."""
     stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
-    """Devices of a model, by name."""
+    """Devices of a model by name, of the slower and of the faster arm."""
     amount_ns: float = 0.0
     """The difference to explain [ns]."""
 
     def ratio(self, name: str) -> float | None:
-        """Return the ratio of a total of the slower arm to the faster one; None if unknown."""
+        """Return a total of the slower arm divided by that of the faster arm; None if unknown."""
         values = self.values(name)
         return None if values is None else ratio_of(*values)
 
@@ -51,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Reason:
-    """A cause behind some events: its code, what it is about, words, and figures with their source."""
+    """A cause of some events: its code, its subject, its description, and the figures with their source."""
 
     code: str
     about: str

@@ -1,10 +1,10 @@
 """Division of the mean time of a transaction of an arm into what it waited for, block by block.
 
-An event has the time of its waits: each timed or read, or sampled, where a sample represents the time since the
-previous one. CPU is the CPU time of the sessions' processes if the host reports it (minus what they used within timed
-waits). Otherwise it is what was sampled as CPU or, if waits were timed, what no wait covers. The rest is time ready to
-run without a processor, or on the way to the client. On a busy machine, a sample finds a session idle just when it
-releases the processor, so samples show less CPU than the host.
+The time of an event is the time of its waits. Waits are timed, read from memory, or sampled; each sample represents the
+time since the previous sample. CPU is the CPU time of the sessions' processes if the host reports it (minus what they
+used within timed waits). Otherwise it is the time sampled as CPU or, if waits were timed, the time outside of waits.
+The remaining time was spent ready to run without a processor, or on the network to the client. On a busy machine, a
+session is often sampled only when it releases the processor, so samples show less CPU time than the host reports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CPU = ("CPU", "CPU")
 READY = ("CPU", "ready, without a processor")
 QUEUE = ("queue", "a free session")
 _TEMPORARY = ("BufFile", "io_cache", "innodb_temp")
-"""Parts of the names of events of temporary files."""
+"""Strings that occur in the names of wait events for temporary files."""
 Event = tuple[str, str]
 Array = NDArray[np.float64]
 
@@ -65,19 +65,19 @@ class Side:
     Attributes:
         name: Name of the arm.
         events: The events.
-        count: Transactions that count.
-        elapsed: Their time [ns].
-        queued: Time that they queued in an open loop [ns].
-        every: All transactions.
-        busy: Time of all transactions [ns].
-        weights: Time of each event of all transactions [ns].
+        count: Number of transactions that count.
+        elapsed: Total time of the transactions that count [ns].
+        queued: Total time that these transactions queued in an open loop [ns].
+        every: Number of all transactions.
+        busy: Total time of all transactions [ns].
+        weights: Time of each event over all transactions [ns].
         exact: True if all waits were timed or read.
         samples: Number of samples.
         looks: Approximate number of times that a session was sampled.
-        cpu: CPU of the sessions' processes [ns].
-        reads: Their reads of files.
-        writes: Their writes to files.
-        cpu_count: Transactions to which `cpu`, `reads` and `writes` belong.
+        cpu: CPU time of the sessions' processes [ns].
+        reads: Number of file reads by these processes.
+        writes: Number of file writes by these processes.
+        cpu_count: Number of transactions that `cpu`, `reads` and `writes` cover.
     """
 
     name: str
@@ -102,11 +102,11 @@ class Side:
     read: bool = False
     """True if waits were read from the server's memory at intervals."""
     programs: bool = False
-    """True if programs ran instead of sessions; only the kernel's accounting is known of them."""
+    """True if programs ran instead of sessions; the only data about them is the kernel's accounting."""
 
     @property
     def temporary_files_ns(self) -> float:
-        """Return the time of waits for temporary files of all transactions [ns]."""
+        """Return the time that all transactions waited for temporary files [ns]."""
         own = [at for at, (_, name) in enumerate(self.events) if any(word in name for word in _TEMPORARY)]
         return float(self.weights[:, own].sum())
 
@@ -116,12 +116,12 @@ class Side:
         return int(self.count.size)
 
     def mean(self, keep: NDArray[np.bool_]) -> float:
-        """Return the mean time of a transaction over the blocks in `keep`, from when it was due [ns]."""
+        """Return the mean time of a transaction over the blocks in `keep`, from its intended start [ns]."""
         count = self.count[keep].sum()
         return float((self.elapsed[keep].sum() + self.queued[keep].sum()) / count) if count else float("nan")
 
     def event_times_ns(self, events: Sequence[Event], keep: NDArray[np.bool_]) -> Array:
-        """Return the time of a transaction in each of these events [ns]; over all events they add up to its mean."""
+        """Return the time per transaction of each event [ns]; over all events, the times add up to the mean time."""
         found = dict.fromkeys(events, 0.0)
         found.update(self._times(keep))
         return np.array([found[event] for event in events])
@@ -188,7 +188,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
 
 
 def _billed_resources(arm: ArmMeasures) -> Array:
-    """Return CPU, file reads and writes of the sessions' processes and their transactions by block; 0 if unknown."""
+    """Return, by block, the sessions' CPU time, file reads, file writes and transactions; 0 if unknown."""
     found = np.zeros((4, len(arm.blocks)))
     for at, block in enumerate(arm.blocks):
         for own in block.report["arms"]:

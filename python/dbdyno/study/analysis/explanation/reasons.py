@@ -1,8 +1,8 @@
 """Causes behind the events of a difference: a missing index, a cold cache, a lock, a device.
 
 Each rule examines the counters of the slower and the faster arm, and says which kinds of events it explains. The first
-rule that applies to a kind explains it; an event that no rule explains stands alone. Words name arms, not directions,
-because the slower arm may be the base.
+rule that applies to a kind explains it; an event that no rule explains is a cause by itself. The sentences name the
+arms instead of saying "before" or "after", because the slower arm may be the base.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from dbdyno.study.analysis.explanation.work import MORE, PLAUSIBLE, READ_NS
 
 COLDER = 1.5
 LEAST_READ = 0.02
-"""Smallest number of blocks per transaction read from outside of shared_buffers for a cold cache."""
+"""Smallest number of additional blocks per transaction, read from outside shared_buffers, for a cold cache."""
 PAGE_BYTES = 8192
 WRITTEN_BEFORE = 0.5
-"""Number of additional writes per additional read from which on the session itself may have written what it reads."""
+"""Number of additional writes per additional read above which sessions may be reading their own writes."""
 STORM = 3.0
 FULL_PAGES = 1.5
 BUSY = 0.2
-"""Share of time in which checkpoints write (with pauses) and sync, from which on sessions are assumed to wait."""
+"""Share of time in checkpoint writes (with pauses) and syncs above which sessions are assumed to wait for them."""
 OTHERS_LEAST = 0.3
-"""Number of processors that others must use to be mentioned."""
+"""Number of processors that other processes must use to be mentioned."""
 
 
 _OWN_WORKERS = re.compile(
@@ -38,9 +38,9 @@ _OWN_WORKERS = re.compile(
 
 
 def kind_of(event: Event) -> str:
-    """Return the kind of an event for the rules: its class, except for CPU, waiting for a processor, and workers.
+    """Return the kind of an event for the rules: its class, or "CPU", "ready" or "workers".
 
-    Time that a session waits for its own parallel workers is the kind "workers".
+    "ready" is time spent waiting for a processor; "workers" is time that a session waits for its own parallel workers.
     """
     if event[0] == "other" and _OWN_WORKERS.match(event[1]):
         return "workers"
@@ -104,10 +104,10 @@ def _interval_text(rate: float) -> str:
 
 
 def _spill(pair: Pair) -> Reason | None:
-    """Return a reason if just-written files are read: sorts, hashes and cursors that outgrew their memory.
+    """Return a reason if sessions read files that they just wrote: sorts, hashes or cursors exceeded their memory.
 
-    Counters of temporary files or waits show it. If neither does, reads with about as many writes are described as
-    such.
+    Counters of temporary files, or waits for them, prove such a spill. Without either, the reason only says that
+    sessions read back what they write.
     """
     reads, writes, temp = pair.file_reads, pair.file_writes, pair.values("temp_bytes")
     if temp is None and (reads is None or writes is None):
@@ -136,10 +136,10 @@ def _spill(pair: Pair) -> Reason | None:
 
 
 def _cache(pair: Pair) -> Reason | None:
-    """Return a reason if the same blocks are touched, but more of them come from outside of shared_buffers.
+    """Return a reason if the same blocks are touched, but more of them are read from outside shared_buffers.
 
-    The reads of the sessions' processes are used if the host reports them, because a session's counters come late;
-    otherwise the counters.
+    If the host reports the reads of the sessions' processes, these are used, because a session publishes its counters
+    late. Otherwise the server's counters are used.
     """
     reads, blocks = pair.file_reads or pair.values("blocks_read"), pair.values("blocks")
     if reads is None or ratio_of(*reads) < COLDER:
@@ -160,7 +160,7 @@ def _cache(pair: Pair) -> Reason | None:
 
 
 def _slow_reads(pair: Pair) -> Reason | None:
-    """Return a reason if there are as many reads, but each takes longer."""
+    """Return a reason if both arms do about as many reads, but each read takes longer in the slower arm."""
     reads, spent = pair.values("blocks_read"), pair.values("read_ns")
     if reads is None or spent is None or min(*reads, *spent) <= 0 or ratio_of(*reads) >= COLDER:
         return None
@@ -176,7 +176,7 @@ def _slow_reads(pair: Pair) -> Reason | None:
 
 
 def _station(pair: Pair) -> Reason | None:
-    """Return a reason if requests to a model's device took more time: each took longer, or it is a different device."""
+    """Return a reason if requests to a model's device took longer, or the device is another one."""
     slow, fast = pair.stations
     nothing = Station(0.0, 0.0)
     more = {
@@ -200,7 +200,7 @@ def _station(pair: Pair) -> Reason | None:
 
 
 def _processor(pair: Pair) -> Reason | None:
-    """Return a reason if sessions were ready but not running while others used the host's CPU."""
+    """Return a reason if sessions were ready to run while other processes used the host's CPU."""
     if pair.cpu is None or pair.counts is None:
         return None
     others = [

@@ -1,7 +1,7 @@
 """The part `why` of a run's model.
 
-It explains each compared arm against its base; for factors, the two arms of the headline; for a single arm, where its
-time goes.
+It explains why each compared arm differs from its base. If the plan has factors, it explains only the difference
+between the two arms of the headline. For a single arm, it explains what the time is spent on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dbdyno.study.analysis.explanation.server_counters import ArmCounters, count
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 ARMS_REPORTED = 4
-"""Largest number of compared arms that are all explained; with more, only the largest difference is."""
+"""Largest number of compared arms that are all explained; above it, only the largest difference is explained."""
 CORES = "cpu"
 KINDS = ("experiment", "aa", "sweep")
 PROCESSES = ("flow", "load")
-"""Workloads of processes that stay and time themselves; no server sessions are sampled beside them."""
+"""Workloads of long-lived processes that time themselves; no server sessions are sampled during them."""
 TURNS = (
     "Work was not counted: this server counts that of all arms together where they alternate in slices."
     ' switch = "turns" under [schedule] counts it arm by arm.'
@@ -35,7 +35,7 @@ LATE = (
 """Next steps (`TURNS`, `LATE`) if CPU is named as a cause and it is unknown whether the work was the same."""
 
 UNSAMPLED = "a run was imported, and files of other programs contain no waits"
-"""Reason for which no cause is named in an imported run."""
+"""Reason why no cause is named in an imported run."""
 
 
 def explain_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
@@ -80,7 +80,7 @@ def _warmup(run: Run) -> list[Block]:
 
 
 def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
-    """Return a sentence for a growing load: more is done in total, and each transaction takes longer."""
+    """Return a sentence on arms with more sessions: total throughput rises, but each transaction takes longer."""
     return (
         f"{arm.sessions} sessions work at once instead of {base.sessions}: that each transaction takes longer is what "
         f"keeps the throughput from being {arm.sessions / base.sessions:.3g} times as large."
@@ -88,7 +88,7 @@ def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
 
 
 def _missing_counters(run: Run, counts: Sequence[ArmCounters | None]) -> Iterator[str]:
-    """Yield advice on counting the work, if a server's counters were read too late or for all arms together."""
+    """Yield advice on how to count the work, if counters were read too late or belong to all arms together."""
     if not run.manifest.plan["watch"].get("counters") or _programs(run):
         return
     if run.manifest.switch == "slices" and not any(counts):
@@ -107,7 +107,7 @@ def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
 
 
 def _stations(model: Model, arm: ArmMeasures) -> dict[str, Station]:
-    """Return the stations of a model in an arm: requests per transaction, and the time of each."""
+    """Return the stations of a model in an arm: requests per transaction, and the time of a request."""
     count = arm.total("transactions")
     return {
         row["station"]: Station(row["completions"] / count, row["sojourn_ns"])
@@ -124,7 +124,8 @@ def hertz(run: Run) -> float:
 def _explained_arms(measures: Measures, model: Model) -> list[tuple[int, int]]:
     """Return the arms that are explained, each with the arm with which it is compared.
 
-    For factors these are the two of the headline; for many arms only the one whose mean differs most.
+    If the plan has factors, these are the two arms of the headline. If there are many arms, only the arm whose mean
+    differs most is returned.
     """
     if answer := (model.get("factors") or {}).get("answer"):
         return [(answer["arm"], answer["base"])]

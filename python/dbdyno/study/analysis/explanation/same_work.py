@@ -1,4 +1,4 @@
-"""Check of whether two arms did the same work, for the sentence on their CPU; it needs counters of both.
+"""Check whether two arms did the same work, for the sentence on their CPU; it needs the counters of both.
 
 >>> from dbdyno.study.analysis.explanation.server_counters import ArmCounters
 >>> slow, fast = (ArmCounters({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))
@@ -16,9 +16,9 @@ from dbdyno.study.analysis.explanation.formatting import number
 from dbdyno.study.analysis.explanation.pair import Pair, ratio_of
 
 SAME = 1.1
-"""Largest ratio of equal work: PostgreSQL's counters miss up to the last second, and some include others' work."""
+"""Largest ratio that counts as equal work: PostgreSQL's counters may miss a second, or include others' work."""
 SAME_MOST = 0.5
-"""Largest difference per transaction that is always equal work: rare statements, such as those on a catalog."""
+"""Largest difference per transaction that always counts as equal work, such as rare statements on a catalog."""
 WORK_MEASURES = {
     "rows_read": "rows read",
     "rows_written": "rows written",
@@ -26,7 +26,7 @@ WORK_MEASURES = {
     "rows_temporary": "rows put in temporary tables",
     "blocks": "blocks touched",
 }
-"""What work is counted in, by the names of `Pair.values`."""
+"""Units in which work is counted, by the names of `Pair.values`."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Server counters of an arm per transaction: blocks, rows, WAL, checkpoints, and scans by table.
 
-Counters are read before and after a stretch of load. If arms alternate within a stretch, the counters belong to all of
-them and not to any single one, so nothing is known here. A run with one arm has them all.
+Counters are read before and after a stretch of load. If arms alternate within a stretch, the counters belong to all
+arms together, so no arm has counters here. If the run has only one arm, all counters belong to it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ SESSION, GLOBAL = "session status", "global status"
 """Sources of MariaDB's counters: the load's own sessions, and the whole server."""
 DATABASE = "pg_stat_database"
 LATE_S = 1.2
-"""Shortest stretch that is counted well [s]; a session of PostgreSQL publishes its counters once a second."""
+"""Shortest stretch for reliable counters [s]; a session of PostgreSQL publishes its counters once a second."""
 SEEN_LEAST = 0.5
-"""Smallest number of counted transactions per transaction of the load, if transactions are counted."""
+"""Smallest share of the load's transactions that the server must have counted, if it counts transactions."""
 _HANDLER = "handler_read_"
 _READS = tuple(_HANDLER + way for way in ("first", "key", "last", "next", "prev", "rnd", "rnd_next"))
 _MARIADB = (SESSION, GLOBAL)
 
 
 def _both_scopes(*metrics: str) -> tuple[tuple[str, str], ...]:
-    """Return the same status variables of the load's sessions and of the whole server."""
+    """Return these status variables twice: for the load's sessions and for the whole server."""
     return tuple((source, metric) for source in _MARIADB for metric in metrics)
 
 
@@ -64,7 +64,7 @@ TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
         ("pg_stat_checkpointer", "sync_time"),
     ),
 }
-"""Counters that are added up for a total, which has the same name on every engine.
+"""Counters that are added up for each total; a total has the same name on every engine.
 
 Counters of the load's sessions take precedence over counters of the whole server.
 """
@@ -85,12 +85,12 @@ class ArmCounters:
     """Counters of an arm per transaction.
 
     Attributes:
-        totals: Totals by name.
-        tables: Tables by name.
-        indexes: Indexes by name.
+        totals: Totals per transaction, by name.
+        tables: Counters of tables per transaction, by name.
+        indexes: Counters of indexes per transaction, by name.
         count: Number of transactions.
-        busy_ns: CPU of the whole host per transaction [ns].
-        seconds: Duration of the counting [s].
+        busy_ns: CPU time of the whole host per transaction [ns].
+        seconds: Time over which the counters were collected [s].
     """
 
     totals: dict[str, float]
@@ -106,7 +106,7 @@ class ArmCounters:
 
     @property
     def is_late(self) -> bool:
-        """Return True if the counters came too late for their stretch, so that they miss much of its work."""
+        """Return True if the counters were published too late and so miss much of the work in their stretch."""
         few = self.totals.get("transactions", 1.0) < SEEN_LEAST
         return DATABASE in self.places.values() and (few or self.stretch_s < LATE_S)
 
@@ -182,7 +182,8 @@ def _counted_of(rows: list[tuple[Any, ...]], count: int, blocks: int) -> ArmCoun
 def _preferred_totals(by_source: dict[str, dict[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
     """Return the totals by name, and the source of each.
 
-    The load's sessions take precedence over the whole server, which also counts the observation of the load.
+    The counters of the load's sessions take precedence over those of the whole server, which include dbdyno's own
+    queries.
     """
     totals: dict[str, float] = {}
     places: dict[str, str] = {}

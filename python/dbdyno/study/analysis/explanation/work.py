@@ -1,7 +1,7 @@
 """Rules on the work of a transaction: a missing or unused index, a table that grew, more rows or blocks.
 
 PostgreSQL counts full scans and rows by table; MariaDB counts rows by index and rows without one
-(`Handler_read_rnd_next`). The reads of a table are compared in whichever was counted.
+(`Handler_read_rnd_next`). The reads of a table are compared using the counters that the server has.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dbdyno.study.analysis.explanation.objects import ObjectCounters
 from dbdyno.study.analysis.explanation.pair import Pair, Reason, ratio_of
 
 MORE = 1.3
-"""Ratio of the blocks or rows from which on a transaction does other work."""
+"""Ratio of blocks or rows above which a transaction does different work."""
 READ_NS, ROW_NS = 50_000, 200
 """Longest time [ns] of a block read from the page cache, and of a row of a scan.
 
-To be the cause of a difference, they must be able to explain a tenth of it.
+Additional blocks or rows can be the cause of a difference only if, at these times, they explain a tenth of it.
 """
 PLAUSIBLE = 0.1
 GROWN = 1.05
-"""Ratio of live rows from which on a table grew.
+"""Ratio of live rows above which a table is said to have grown.
 
-Live rows are counted roughly (a load and a vacuum in one session count twice). It is enough that either they or the
-inserted rows show growth; a scan shows how many rows there are.
+Live rows are counted roughly (a load and a vacuum in one session count twice). It is sufficient if either the live rows
+or the inserted rows show growth; the rows read per scan must confirm it.
 """
 ROWS_LEAST = 50.0
-"""Smallest number of additional rows read per transaction that is called other work."""
+"""Smallest number of additional rows read per transaction that counts as different work."""
 SCANS_LEAST = 0.05
 """Smallest number of scans of a table per transaction that is reported."""
 UNUSED = 0.01
-"""Share of the other arm's rows by an index below which an arm does not use the index."""
+"""An index is unused in an arm if the arm reads less than this share of the rows that the other arm reads by it."""
 SCANNED = "by full scan (Handler_read_rnd_next)"
-"""How MariaDB reads rows that no index finds."""
+"""Description of how MariaDB reads rows for which it uses no index."""
 
 
 def index_reason(pair: Pair) -> Reason | None:
@@ -48,7 +48,7 @@ def index_reason(pair: Pair) -> Reason | None:
 
 
 def growth_reason(pair: Pair) -> Reason | None:
-    """Return a reason if a table has more rows and is read as often as before."""
+    """Return a reason if a table has more rows and is scanned about as often in both arms."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
         scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
@@ -69,7 +69,7 @@ def growth_reason(pair: Pair) -> Reason | None:
 
 
 def plan_reason(pair: Pair) -> Reason | None:
-    """Return a reason if a table with the same indexes is read in another way."""
+    """Return a reason if a table with the same indexes is accessed by a different plan."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         gone = _missing_index(pair, name)
         scanned = _scanned_more(slow, fast, gone)
@@ -133,8 +133,8 @@ def _scans(counters: ObjectCounters) -> float:
 def _scanned_more(slow: ObjectCounters, fast: ObjectCounters, gone: str) -> bool:
     """Return True if the slower arm scans the whole table more often.
 
-    Rows alone do not distinguish this from a table that grew: if scans are not counted, the faster arm must have an
-    index that the slower one does not use (`gone`).
+    The number of rows alone does not distinguish more scans from a larger table: if scans are not counted, the faster
+    arm must have an index that the slower one does not use (`gone`).
     """
     rows = slow.per.get("rows_scanned", 0.0) - fast.per.get("rows_scanned", 0.0)
     return _scans(slow) - _scans(fast) >= SCANS_LEAST or (gone != "" and rows >= ROWS_LEAST)
@@ -148,7 +148,7 @@ def _by_scan(slow: ObjectCounters, fast: ObjectCounters) -> str:
 
 
 def _missing_index(pair: Pair, table: str) -> str:
-    """Return the index of a table that the faster arm used most and the slower one did not use; else empty."""
+    """Return the index that the faster arm used most and the slower arm did not use; empty if there is none."""
     assert pair.counts is not None
     slow, fast = (one.indexes for one in pair.counts)
     own = [
@@ -161,7 +161,7 @@ def _missing_index(pair: Pair, table: str) -> str:
 
 
 def _by_other(pair: Pair, table: str) -> list[str]:
-    """Return how many rows the slower arm reads by another index, in words, if rows are counted by index."""
+    """Return a text on how many rows the slower arm reads by another index, if rows are counted by index."""
     assert pair.counts is not None
     slow, fast = (one.indexes for one in pair.counts)
     more = {

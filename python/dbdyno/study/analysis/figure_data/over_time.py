@@ -21,7 +21,7 @@ from dbdyno.study.analysis.measured.timeline import timeline
 
 _CPU_IDLE = ("cpu_idle", "cpu_iowait")
 _PARTITIONS = r"^(loop|ram|dm-|md|sr|zram)|^(nvme\d+n\d+p|mmcblk\d+p)\d+$|^([sv]d|xvd)[a-z]+\d+$"
-"""Names in /proc/diskstats that would count a byte twice: partitions and stacked devices."""
+"""Pattern of names in /proc/diskstats that would count bytes twice: partitions and stacked devices."""
 
 _READINGS = """
 select arm, block, source, metric, object, arg_min("value", at_ns), arg_max("value", at_ns), min(at_ns), max(at_ns)
@@ -48,7 +48,7 @@ _TOUCHED = (("blocks of a transaction", "blocks"), ("temporary blocks of a trans
 
 
 def over_time(connection: Any, run: Run, measures: Measures) -> list[TimeSeries]:
-    """Return one entry per measure and arm; empty if nothing was read.
+    """Return one entry per measure and arm; the list is empty if no counters were read.
 
     An entry has `measure`, `unit` (`share`, `ns`, `bytes`, `count`, `bytes/s`, `1/s`), `arm` (null: all arms), `at_s`,
     `seconds` (length of the stretch), and `value`.
@@ -80,7 +80,7 @@ Point = tuple[str, str, int, Block, float]
 
 
 def _resource_points(measures: Measures) -> Iterator[Point]:
-    """Yield the resources of a transaction of each arm's sessions or programs, by block, if the bench measured them."""
+    """Yield what a transaction of each arm's sessions or programs uses, by block, if the bench measured it."""
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:
             own: dict[str, float] = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
@@ -95,7 +95,7 @@ def _resource_points(measures: Measures) -> Iterator[Point]:
 
 
 def _block_points(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
-    """Yield the blocks that a transaction of each arm touched, by block of the run."""
+    """Yield how many database blocks a transaction of each arm touched, by block of the run."""
     counted = counted_by_block(connection, run, measures)
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:

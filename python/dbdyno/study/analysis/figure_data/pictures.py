@@ -40,7 +40,7 @@ BLOCK_GRID = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.9
 
 
 def distribution(latencies: Latencies) -> list[LatencyDistribution]:
-    """Return the share of operations by logarithmic bucket of latency, per arm."""
+    """Return the share of operations in each logarithmic bucket of latency, per arm."""
     import numpy as np
 
     low = min((int(v[0]) for v in latencies if v.size), default=1)
@@ -83,7 +83,7 @@ def tail(latencies: Latencies, points: int = 400) -> list[Tail]:
 
 
 def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> list[QuantileRatios]:
-    """Return the pooled ratio of each arm to its base for each quantile, with intervals over blocks."""
+    """Return the ratio of each arm to its base for each pooled quantile, with intervals over blocks."""
     import numpy as np
 
     tables = [_block_quantiles(arm) for arm in measures.arms]
@@ -103,7 +103,7 @@ def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> li
 
 
 def _block_quantiles(arm: ArmMeasures) -> Any:
-    """Return the quantiles of `BLOCK_GRID` by block: an array of (blocks, quantiles)."""
+    """Return the quantiles in `BLOCK_GRID` for each block: an array of (blocks, quantiles)."""
     import numpy as np
 
     table = np.full((len(arm.parts), len(BLOCK_GRID)), np.nan)
@@ -116,7 +116,7 @@ def _block_quantiles(arm: ArmMeasures) -> Any:
 def _band(
     base: Any, other: Any, grid: list[float], centre: Any, level: float
 ) -> tuple[list[float | None], list[float | None]]:
-    """Return the interval over blocks, centred on the pooled ratio, interpolated from the quantiles of `BLOCK_GRID`."""
+    """Return the interval over blocks, centred on the pooled ratio, interpolated between the `BLOCK_GRID` quantiles."""
     import numpy as np
 
     logs = np.log(np.maximum(other, 1)) - np.log(np.maximum(base, 1))
@@ -161,7 +161,7 @@ def block_ratios(measures: Measures, metric: str) -> list[BlockRatios]:
 def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns: int = 60) -> list[LatencyHeatmap]:
     """Return the number of transactions by time and logarithmic latency, per arm.
 
-    Time is that of the blocks one after the other, so that a step of the wall clock does not show.
+    The time axis joins the blocks one after the other, so that a step of the wall clock does not appear in it.
     """
     blocks = measures.arms[0].blocks
     known = timeline(blocks, resumed)
@@ -205,10 +205,10 @@ def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns
 
 
 def waits(connection: Any, measures: Measures) -> list[Waited]:
-    """Return the time of the load's sessions at work by class and event, per arm, in blocks that count.
+    """Return the time that the load's sessions spend in each wait class and event, per arm, in blocks that count.
 
-    Values are shares of the samples or, if every wait was timed, of the transactions' time, with time outside of waits
-    as CPU. An idle session is not counted.
+    Values are shares of the samples or, if every wait was timed, of the transactions' time; time outside waits is then
+    CPU. Idle sessions are not counted.
     """
     if not has_table(connection, "waits"):
         return []
@@ -245,7 +245,7 @@ def waits(connection: Any, measures: Measures) -> list[Waited]:
 
 
 def statements(connection: Any, measures: Measures) -> list[StatementRow]:
-    """Return count, mean, median and p99 of the exclusive time, per statement and arm."""
+    """Return count, mean, median and p99 of the exclusive time of each statement in each arm."""
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
         """

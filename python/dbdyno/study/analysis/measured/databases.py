@@ -1,9 +1,9 @@
-"""Share of each database if several share a model's storage.
+"""Share of a model's storage that each of several databases gets.
 
-The values are transactions, I/O of the disks with its shares, and the time that I/O waited in the cells for its turn. A
-run reads the counters of cells by database at the end of the warm-up, when the first session of the studied database
-ends, and at the end. The time between the first two readings counts, during which all sessions of all databases work.
-Cells count each copy of a mirrored write.
+The values are transactions, disk I/O with each database's share, and the time that I/O waited in the cells for its
+turn. A run reads the cells' counters by database three times: at the end of the warm-up, when the first session of the
+studied database ends, and at the end of the run. The time between the first two readings counts, during which all
+sessions of all databases work. Cells count each copy of a mirrored write.
 """
 
 from __future__ import annotations

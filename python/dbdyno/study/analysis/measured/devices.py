@@ -1,8 +1,8 @@
 """Statistics of a model's stations per arm: utilisation, queue, throughput, times, Little's law.
 
 A station is anything that serves one request after the other: a disk, a flash card, a channel of a host adapter, the
-cores. Stations whose names differ only in numbers (`disk.0`, `disk.1`; `CD_00_cell01`, `CD_01_cell01`) are combined in
-one row: means over them, and the utilisation of the busiest.
+cores. Stations whose names differ only in numbers (`disk.0`, `disk.1`; `CD_00_cell01`, `CD_01_cell01`) are combined
+into one row, with means over the stations and the utilisation of the busiest.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ _NAMES = (
 
 
 def rows_of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
-    """Return one row per arm and kind of station that served anything, the busiest first.
+    """Return one row per arm and kind of station that served any request, the busiest first.
 
     `completions` is the total of the blocks that count, over all stations of the row. `sojourn_ns` is the mean time
-    from arrival to departure, `wait_ns` the part of it before service. `queue` and `present` are the mean numbers
-    waiting and present at one station. `little_broken` of `looks` is how often Little's law did not hold exactly.
+    from arrival to departure, `wait_ns` the part of it before service. `queue` and `present` are the mean numbers of
+    requests waiting and present at one station. `looks` is how often Little's law was checked, and `little_broken` how
+    often it did not hold exactly.
     """
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [blocks]).fetchall()
@@ -118,7 +119,7 @@ def _row(arm: int, kind: str, table_rows: list[TableRow], virtual_s: float) -> D
 
 
 def _virtual_s(measures: Measures) -> dict[str, float]:
-    """Return the virtual time that counts by arm [s]: that of its sessions, each from its warm-up to its end."""
+    """Return the virtual time that counts in each arm [s]: that of its sessions, each from the end of its warm-up."""
     found = {}
     for at, arm in enumerate(measures.arms):
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == at]

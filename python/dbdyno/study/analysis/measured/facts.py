@@ -13,7 +13,7 @@ from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Meas
 from dbdyno.study.analysis.measured.timeline import timeline
 
 IMPORTED = "imported"
-"""Value for the way of switching arms in an imported run."""
+"""Value of the switch between arms in an imported run."""
 
 
 def is_open(run: Run) -> bool:
@@ -52,7 +52,7 @@ def run_facts(run: Run, blocks: list[Block]) -> RunRow:
 
 
 def _duration_s(run: Run) -> float | None:
-    """Return the elapsed time of the run [s]; for older evidence, from the start of the first block."""
+    """Return the elapsed time of the run [s]; in older evidence, it is counted from the start of the first block."""
     if in_virtual_time(run) or run.manifest.has("wall_s"):
         return run.manifest.wall_s if run.manifest.has("wall_s") else None
     return timeline(run.blocks(), run.manifest.resumed).length_s
@@ -74,7 +74,7 @@ def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> ArmRow:
 
 
 def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> ArmRow:
-    """Return the counts and latencies of an arm over all its blocks."""
+    """Return the counts and latencies of an arm over all its blocks that count."""
     import numpy as np
 
     reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == at]
@@ -96,7 +96,7 @@ def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> ArmRow:
 
 
 def _geometric(values: Any) -> float | None:
-    """Return the geometric mean over the blocks, as in the metrics; None if no block has a value."""
+    """Return the geometric mean of values over the blocks, as for the metrics; None if no block has a value."""
     import numpy as np
 
     known = values[np.isfinite(values) & (values > 0)]
@@ -104,7 +104,7 @@ def _geometric(values: Any) -> float | None:
 
 
 def _mean(values: Mapping[str, Any]) -> float:
-    """Return the mean over all operations, computed from the blocks' means."""
+    """Return the mean latency over all operations, computed from the means of the blocks."""
     import numpy as np
 
     weights = np.where(np.isfinite(values["mean"]), values["count"], 0.0)

@@ -1,6 +1,6 @@
 """Failures by arm, statement, SQLSTATE, engine number and message, in the blocks and slices that count.
 
-Expected errors are counted beside them.
+Expected errors are counted separately.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Failures:
     """Failures of a run.
 
     Attributes:
-        rows: One per arm, statement, SQLSTATE, number and message, the most frequent first.
-        codes: Per arm, failed transactions by SQLSTATE.
-        expected: Per arm, transactions that ended in an expected error, by SQLSTATE.
+        rows: One row per arm, statement, SQLSTATE, error number and message, the most frequent first.
+        codes: Number of failed transactions by SQLSTATE, per arm.
+        expected: Number of transactions that ended in an expected error by SQLSTATE, per arm.
     """
 
     rows: list[FailureRow]
@@ -52,7 +52,7 @@ def failures_of_run(connection: Any, measures: Measures) -> Failures:
     """Return the failures of a run.
 
     A script with several commands has a row for each command that failed. The script itself has a row only for errors
-    that belong to none of its commands, and if it has one command.
+    that belong to none of its commands, or if it has a single command.
     """
     codes: list[dict[str, int]] = [{} for _ in measures.arms]
     expected: list[dict[str, int]] = [{} for _ in measures.arms]
@@ -88,7 +88,7 @@ def failures_of_run(connection: Any, measures: Measures) -> Failures:
 
 
 def _failure_key(row: dict[str, object]) -> tuple[Any, ...]:
-    """Return the columns that are equal in the row of a failed command and in the row of its failed transaction."""
+    """Return the columns that are the same for a failed command and for its failed transaction."""
     return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 
 
@@ -101,7 +101,7 @@ def add_expected(model: Model, measures: Measures, failures: Failures) -> None:
 def differing_failures(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
     """Return a warning for each arm whose share of an expected error certainly differs from that of its base.
 
-    Such arms had different outcomes, so their times are not of the same work.
+    Such arms had different outcomes, so their times are not for the same work.
     """
     from dbdyno.stats.gates_losses import Losses, LossWording, equal_losses
 
@@ -120,6 +120,6 @@ def differing_failures(measures: Measures, failures: Failures, threshold: float)
             gate = equal_losses(own, usual, words, threshold)
             apart += [gate.text] if gate.ok is False else []
         if apart:
-            next_step = "compare their times for what they are: those of other outcomes"
+            next_step = "keep in mind that these times belong to different outcomes"
             found.append({"code": "expected errors", "text": "; ".join(apart), "next": next_step})
     return found

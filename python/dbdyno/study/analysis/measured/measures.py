@@ -32,18 +32,18 @@ Part = tuple[Path, list[int]]
 
 @dataclass(frozen=True)
 class ArmMeasures:
-    """An arm's blocks that count, with its values.
+    """The blocks of an arm that count, with the values of the arm in each block.
 
     Attributes:
-        label: Name to show.
+        label: Name shown on pages.
         name: Name in the evidence.
         sessions: Number of sessions.
         blocks: The blocks that count.
         parts: The part of evidence of each block.
-        values: Arrays over `blocks`, by name.
-        operation: Kind of call whose times these are.
-        base: Index of the arm with which it is compared; its own index if it is a base.
-        number: Its index in its run.
+        values: Arrays with one value per block in `blocks`, by name of the value.
+        operation: Kind of call that was timed.
+        base: Index of the arm with which this arm is compared; its own index if it is a base.
+        number: Index of the arm in its run.
         expected: SQLSTATEs that are expected outcomes.
     """
 
@@ -67,7 +67,7 @@ class ArmMeasures:
         return np.frombuffer(_core.latencies(self.parts, self.name, self.operation, list(self.expected)), dtype="<u8")
 
     def total(self, name: str) -> int:
-        """Return a count over all blocks: `transactions` (successful ones), `failed` or `skipped`."""
+        """Return the sum of a count over all blocks: `transactions` (successful ones), `failed` or `skipped`."""
         import numpy as np
 
         return int(np.nansum(self.values[name]))
@@ -84,7 +84,7 @@ class ArmMeasures:
 
 @dataclass(frozen=True)
 class Measures:
-    """All arms of a run, the base first; `broken` are sentences on parts that cannot be read."""
+    """Measures of all arms of a run, the base first; `broken` has sentences on parts that cannot be read."""
 
     arms: list[ArmMeasures]
     broken: list[str]
@@ -95,7 +95,7 @@ class Measures:
 
     @property
     def expected(self) -> list[str]:
-        """Return the SQLSTATEs that are expected outcomes, as in the first arm's run."""
+        """Return the SQLSTATEs that are expected outcomes according to the plan of the first arm's run."""
         return list(self.arms[0].expected)
 
     def metric(self, name: str) -> list[Array]:
@@ -118,10 +118,10 @@ class Measures:
 
 
 def measure(run: Run, operation: str | None = None) -> Measures:
-    """Read the evidence of a run's complete blocks; `operation` overrides its plan's kind of call to time.
+    """Read the evidence of a run's complete blocks; `operation` replaces the kind of call that the plan times.
 
     Raises:
-        EvidenceError: There are none.
+        EvidenceError: No block that counts is complete.
     """
     from dbdyno.evidence.query import complete_parts
 
@@ -170,8 +170,8 @@ def operation_of(run: Run) -> str:
 def expected_of(run: Run) -> tuple[str, ...]:
     """Return the SQLSTATEs that a run's plan expects as outcomes.
 
-    A row of calls that says itself whether it was expected takes precedence, as for a script's own codes and for
-    MariaDB's numbers.
+    If a row of `calls` states itself whether its error was expected, that takes precedence; such rows exist for codes
+    that one script expects and for MariaDB's error numbers.
     """
     plan = run.manifest.plan
     scripts = [script for of in (plan["workload"], *plan["arms"]) for script in of.get("scripts") or ()]
@@ -180,7 +180,7 @@ def expected_of(run: Run) -> tuple[str, ...]:
 
 
 def part_of(run: Run, block: Block) -> Part:
-    """Return the path of a block's part, and its slices that do not count."""
+    """Return the path of a block's part of the evidence, and the numbers of its slices that do not count."""
     return run.calls_part(block), [s.slice for s in block.slices if not s.counts]
 
 
@@ -190,7 +190,7 @@ def summaries(
     operation: str = "transaction",
     expected: Sequence[str] = (),
 ) -> list[Summary]:
-    """Return one row per group and arm; see `_core.summarise`."""
+    """Return one summary per group and arm; see `_core.summarise`."""
     from dbdyno import _core
 
     listed = [list(group) for group in groups]
@@ -198,7 +198,7 @@ def summaries(
 
 
 def throughput(row: Summary) -> float:
-    """Return the successful transactions per second: transactions x sessions / (sum of their busy time)."""
+    """Return the successful transactions per second: transactions * sessions / (total busy time of the sessions)."""
     if not row["transactions"] or not row["busy_ns"]:
         return math.nan
     return float(row["transactions"] * row["sessions"] * 1e9 / row["busy_ns"])
@@ -207,8 +207,8 @@ def throughput(row: Summary) -> float:
 def served_per_second(values: dict[str, Array], number: int, blocks: list[Block], length_ns: int) -> Array:
     """Return the successful transactions per second in an open loop.
 
-    They refer to the time in which arrivals were due: that of the arm's slices that count. Sessions wait for arrivals
-    there, so their busy time says nothing about the rate.
+    The rate refers to the length of the arm's slices that count, because arrivals were due during that time. Sessions
+    wait for arrivals, so their busy time says nothing about the rate.
     """
     import numpy as np
 

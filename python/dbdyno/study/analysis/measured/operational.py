@@ -1,4 +1,4 @@
-"""Operational laws on a run: identities between counted quantities, independent of any distribution.
+"""Operational laws checked on a run: identities between counted quantities, independent of any distribution.
 
     Little         sessions in a transaction = throughput x its time, at most the arm's sessions
     utilisation    CPU of servers and load = their share of the host's busy processors, at most all of it
@@ -25,12 +25,12 @@ FLOW_TOLERANCE = 0.05
 IDLE = 0.10
 """Share of time between transactions above which the client is reported as part of the measurement."""
 OTHERS = 0.05
-"""Share of the processors used by others above which it is reported."""
+"""Share of the processors used by other programs above which it is reported."""
 
 LAG_NS = 1_000_000_000
-"""Time by which counters of PostgreSQL's sessions may be late at either end."""
+"""Maximum delay of the counters of PostgreSQL's sessions at either end of the measured time [ns]."""
 LONG_NS = 20 * LAG_NS
-"""Measured time from which on such counters are compared."""
+"""Measured time above which such counters are compared [ns]."""
 DISK_TOLERANCE = 0.10
 
 _HOST = """
@@ -94,7 +94,7 @@ def laws_of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
 
 
 def _little(arm: ArmMeasures) -> LawRow | None:
-    """Return Little's law of an arm in a closed loop; None if the transaction time was not measured."""
+    """Return Little's law for an arm in a closed loop; None if the transaction time was not measured."""
     import numpy as np
 
     rate, mean_ns, count = (arm.values[name] for name in ("throughput", "mean", "count"))
@@ -117,7 +117,7 @@ def _little(arm: ArmMeasures) -> LawRow | None:
 
 
 def _utilisation(blocks: list[Block], busy: float, whole: float) -> LawRow | None:
-    """Return the utilisation law of the run; None if the CPU of the server's processes is unknown."""
+    """Return the utilisation law for the run; None if the CPU time of the server's processes is unknown."""
     reports = [own for block in blocks for own in block.report.get("arms", [])]
     walls = [block.report.get("wall_ns") for block in blocks]
     if not reports or not all("on_cpu_ns" in own for own in reports) or not all(walls):
@@ -145,7 +145,7 @@ def _utilisation(blocks: list[Block], busy: float, whole: float) -> LawRow | Non
 
 
 def _disk(connection: Any, listed: list[list[int]]) -> LawRow | None:
-    """Return Little's law at the disk that was busiest; None if none was busy."""
+    """Return Little's law for the busiest disk; None if no disk was busy."""
     row = connection.execute(_DISKS, listed).fetchone()
     if row is None or not all(row):
         return None
@@ -166,10 +166,10 @@ def _disk(connection: Any, listed: list[list[int]]) -> LawRow | None:
 
 
 def _commits(connection: Any, listed: list[list[int]], blocks: list[Block]) -> LawRow | None:
-    """Return the forced flow law of commits: those that clients saw beside those that the server counted.
+    """Return the forced flow law for commits: the number that clients saw and the number that the server counted.
 
-    None where scripts with and without transactions of their own are mixed, or the run is too short for counters that
-    are late.
+    The result is None if scripts with and without explicit transactions are mixed, or if the run is too short for
+    counters that are published late.
     """
     wall_ns = sum(block.report.get("wall_ns") or 0 for block in blocks)
     row = connection.execute(_COUNTED_COMMITS, listed).fetchone()
@@ -206,7 +206,7 @@ def warnings(rows: list[LawRow]) -> list[Caution]:
 
 
 def _flow(timed: float, counted: float) -> LawRow:
-    """Return the forced flow law of the log: timed syncs beside the server's count of syncs."""
+    """Return the forced flow law for the log: the number of timed syncs and the number that the server counted."""
     off = timed / counted - 1
     return {
         "arm": None,

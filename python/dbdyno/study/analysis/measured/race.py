@@ -1,9 +1,9 @@
-"""Race of a flash log, in a model's cells or on two paths of this host: which copy of a redo write was first.
+"""Race of a flash log, in a model's cells or on two paths of this host: which copy of a redo write finished first.
 
-On this host the disk is the first path, the flash the second. A cell counts, under Oracle's names, the writes for which
-the disk was first (FL_DISK_FIRST), those for which flash was first (FL_FLASH_FIRST), and those in which the disk's copy
-was an outlier and flash's was not (FL_PREVENTED_OUTLIERS). Counters are read at a block's start and end; their
-difference belongs to the block. A mirrored write races once in each cell that has a copy.
+On this host the first path is the disk, and the second path is the flash. A cell counts, under Oracle's names, the
+writes for which the disk was first (FL_DISK_FIRST), those for which flash was first (FL_FLASH_FIRST), and those in
+which the disk's copy was an outlier and flash's was not (FL_PREVENTED_OUTLIERS). Counters are read at a block's start
+and end; their difference belongs to the block. A mirrored write races once in each cell that has a copy.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _races(counters: dict[str, float]) -> float:
 
 
 def share_over_blocks(values: list[float], level: float) -> tuple[float, float, float]:
-    """Return the mean share over blocks with Student's interval, cut at 0 and 1; the ends are NaN for one block."""
+    """Return the mean share over blocks with Student's interval, limited to 0 to 1; for one block both ends are NaN."""
     from dbdyno.stats.means import mean_interval
 
     mean, low, high = mean_interval(values, level)

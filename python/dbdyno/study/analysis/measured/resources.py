@@ -1,8 +1,8 @@
-"""Resources of a transaction of each arm: CPU in user and system mode, system calls, bytes from the storage.
+"""Resources that a transaction of each arm uses: CPU in user and system mode, system calls, bytes from the storage.
 
-Benches that can measure them add them up per arm in the report of a block (`COSTS`): for programs that were started, or
-for the processes of the server that serve the load's sessions. Both the sums and the count of transactions include the
-time in which an arm settles after a switch. A value that a bench does not measure is null.
+Benches that can measure these resources add them up per arm in the report of a block (`COSTS`): for the programs that
+they started, or for the server processes that serve the load's sessions. Both the sums and the number of transactions
+include the time in which an arm settles after a switch. A value that a bench does not measure is null.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
-"""Names in a block's report of the resources of an arm's transactions."""
+"""Names, in a block's report, of the resources that an arm's transactions used."""
 ON_CPU = "on_cpu_ns"
 KEPT = ("kept_statements", "kept_bytes", "session_bytes", "kept_whole")
-"""Names in a block's report of what a session cached of its statements, if that was recorded."""
+"""Names, in a block's report, of the size of a session's statement cache, if it was recorded."""
 BLOCKS = {
     "blocks": ("shared_hits", "shared_reads"),
     "blocks_read": ("shared_reads",),
@@ -29,7 +29,7 @@ BLOCKS = {
 }
 """Values that are computed from the counters of statements."""
 PLANNABLE = "executions"
-"""Calls of statements that have plans; `begin` and similar statements have none."""
+"""Name for the executions of statements that have plans; `begin` and similar statements have none."""
 _HAS_PLAN = ("select", "insert", "update", "delete", "merge", "with", "values", "table")
 PLANNING = {"plans": ("plans",), "plan_ns": ("planning",), "executions": (PLANNABLE,)}
 """Values that are computed from the counters of statements if the server counts planning."""
@@ -51,19 +51,19 @@ select arm, sum(value) from (
   group by all having count(*) > 1)
 group by arm
 """
-"""Positions of the log before and after an arm's turn, which include what anyone wrote meanwhile."""
+"""Query of the log written during each arm's turns, which includes log that others wrote at the same time."""
 COLD_BYTES = 1024
-"""Bytes per transaction from which on sessions are said to read from the storage."""
+"""Bytes per transaction above which sessions are said to read from the storage."""
 BLOATED = 1.5
-"""Ratio of the blocks from which on a transaction does more work than that of its base."""
+"""Ratio of touched blocks above which a transaction is said to do more work than that of its base."""
 PLANNED_MOST = 6
-"""Largest number of arms for which planning is in the sentences; with more, it is only in analysis.json."""
+"""Largest number of arms for which sentences report planning; with more arms, it is only in analysis.json."""
 ARMS_REPORTED = 4
-"""Largest number of arms that each get a sentence; with more, only the least and the most are reported."""
+"""Largest number of arms that each get a sentence; with more, only the arms with the least and most are reported."""
 
 
 def rows_of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
-    """Return the mean resources of a transaction per arm over the blocks that count; empty if none were measured."""
+    """Return the mean resources of a transaction in each arm over the blocks that count; empty if not measured."""
     rows: list[ResourceRow] = []
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
@@ -83,13 +83,13 @@ def rows_of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceR
 
 
 def _cache_row(reports: list[Mapping[str, Any]]) -> ResourceRow:
-    """Return what a session of an arm cached at the end of the last block; empty if no server reported it."""
+    """Return the statement cache of a session of an arm at the end of the last block; empty if none was reported."""
     last: JsonObject = next((own for own in reversed(reports) if KEPT[0] in own), {})
     return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
-    """Return, by arm, the log that was written during its turns, per transaction."""
+    """Return, by arm, the bytes of log that were written during its turns per transaction."""
     from dbdyno.study.analysis.figure_data.pictures import has_table
 
     if not has_table(connection, "metrics"):
@@ -106,7 +106,7 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
 
 
 def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
-    """Return the row with the CPU time of the scheduler, if known; ticks divide it into user and system mode."""
+    """Return the row with CPU time from the scheduler, if known, divided into user and system mode as the ticks are."""
     ticks = _cpu(row)
     if on_cpu is None or not ticks:
         return row
@@ -114,7 +114,7 @@ def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
 
 
 def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
-    """Return, by arm, the blocks that its statements touched, per transaction."""
+    """Return, by arm, how many blocks its statements touched per transaction, and its planning if that was counted."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for (name, _), found in counted_by_block(connection, run, measures).items():
         counted[name].update(found)
@@ -136,7 +136,7 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
 def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tuple[str, int], Counter[str]]:
     """Return, by arm and block, the sums of the server's counters of statements, without dbdyno's own readings.
 
-    They are known if arms alternate turn by turn and statements are counted.
+    The sums are known only if arms alternate turn by turn and the run counts statements.
     """
     from dbdyno.study.analysis.figure_data.pictures import has_table
     from dbdyno.study.analysis.questions.correlation import is_own, texts_of
@@ -156,9 +156,10 @@ def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tupl
 
 
 def sentences(model: Model, measures: Measures) -> list[str]:
-    """Return sentences on the CPU of each arm compared with its base, and on where their data came from.
+    """Return sentences on the CPU of each arm compared with its base, and on where the arms' data came from.
 
-    For many arms only the least and the most are given. The result is empty if fewer than two are known.
+    If there are many arms, only those with the least and the most CPU are reported. The result is empty if the CPU of
+    fewer than two arms is known.
     """
     rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}
     pairs = [(rows[at], rows[arm.base]) for at, arm in measures.compared_arms() if at in rows and arm.base in rows]
@@ -196,7 +197,7 @@ def _planning_sentences(rows: Sequence[ResourceRow], names: dict[int, str]) -> l
 
 
 def _caches(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
-    """Return a sentence on what a session cached of its statements, if the server reported it."""
+    """Return a sentence on the statement cache of a session in each arm, if the server reported it."""
     known = [row for row in rows if row.get(KEPT[0]) is not None]
     if not 0 < len(known) <= PLANNED_MOST:
         return []
@@ -221,7 +222,7 @@ def _hits(row: ResourceRow) -> str:
 
 
 def _bloat_sentences(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
-    """Return a sentence on the worst arm of each base whose transactions touch many more blocks than the base's."""
+    """Return a sentence on arms that touch many more blocks per transaction than their base: the worst per base."""
     most: dict[int, tuple[float, str]] = {}
     for row, base in pairs:
         if row["blocks"] and base["blocks"] and row["blocks"] >= BLOATED * base["blocks"]:
@@ -239,7 +240,7 @@ def _count(number: float) -> str:
 
 
 def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
-    """Return a sentence on whether the arms were cold or hot; a hot arm reads hardly anything from the storage."""
+    """Return a sentence on which arms were cold; a hot arm reads hardly anything from the storage."""
     from dbdyno.stats.wording import size
 
     known = [(row["arm"], read) for row in rows if (read := row["read_bytes"]) is not None]

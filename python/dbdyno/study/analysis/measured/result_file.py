@@ -1,10 +1,10 @@
-"""Results of a run in one small file: its description, and each arm's metrics in each block, without evidence.
+"""Results of a run in one small file: its description, and the metrics of each arm in each block.
 
     {"schema": 1, "kind": "result", "run": "2026-11-28T17-32-08Z-...", "machine": {"name": "9c1f02ab", ...},
      "commit": "3f2a91c...", "manifest": {"plan": ..., "arms": ..., "started_at": ...},
      "blocks": [{"index": 2, "canaries": {...}}], "values": {"base": {"throughput": [812.3, ...]}}}
 
-A kept result can be followed over time like the run that it was made of. It is never changed.
+The file has no evidence. A result can be followed over time like the run from which it was made. It is never changed.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ from dbdyno.study.analysis.measured.sums import SumMeasures, measures_of, measur
 SCHEMA = 1
 KIND = "result"
 NAMES = ("transactions", "failed", "skipped", "throughput", "mean", "max", "p50", "p90", "p99", "p99.9")
-"""Metrics of a block that are kept."""
+"""Metrics of a block that a result contains."""
 FIELDS = (
     *("title", "kind", "bench", "study", "started_at", "dated_by"),
     *("tool_version", "question", "arms", "plan", "verdict"),
 )
-"""Fields of the manifest that are kept; of the plan, everything but its text, its target and its SQL around the load.
-"""
+"""Fields of the manifest that a result contains; of the plan, all but its text, target, and SQL around the load."""
 DIGITS = 7
 LARGEST = 16 << 20
 
 
 class ResultRun(Run):
-    """A run of which only results were kept; `path` is their file."""
+    """A run of which only the result was kept; `path` is the result's file."""
 
     def __init__(self, path: Path, content: JsonObject) -> None:
         with type_errors_as_evidence_errors("result", str(path)):
@@ -100,7 +99,7 @@ def parse_result(text: bytes, where: str) -> ResultRun:
     """Return the result in a file's text.
 
     Raises:
-        EvidenceError: The file is no result that can be read.
+        EvidenceError: The file is not a result, or cannot be read.
     """
     try:
         content = json.loads(text, object_hook=Section) if len(text) <= LARGEST else None
@@ -123,7 +122,7 @@ def parse_result(text: bytes, where: str) -> ResultRun:
 
 
 def _plan(plan: Mapping[str, Any]) -> JsonObject:
-    """Return a plan without its target, and without its text unless runs are compared by it."""
+    """Return a plan without its target, and without its text unless runs of builds are compared by that text."""
     left_out = ("dsn",) if plan.get("of_builds") else ("dsn", "toml")
     return {key: value for key, value in plan.items() if key not in left_out}
 

@@ -1,7 +1,7 @@
-"""Measures of a run of which only sums are known: an import from another program, or kept results.
+"""Measures of a run of which only sums are known: an import from another program, or a result.
 
-Each block is an interval of the program; a metric that the program did not report is NaN. Single operations are not
-known, so values cannot be pooled over blocks, and distributions cannot be drawn.
+Each block is one interval for which the program reported values; a metric that it did not report is NaN. Single
+operations are not known, so values cannot be pooled over blocks, and distributions cannot be drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SUMS = "sums"
-"""Kind of evidence of such a run."""
+"""Kind of evidence of a run of which only sums are known."""
 VALUES = (
     "count",
     "transactions",
@@ -35,13 +35,13 @@ VALUES = (
     "p99",
     "p99.9",
 )
-"""Names of the arrays of an arm."""
+"""Names of an arm's arrays of values."""
 
 _SQL = "select arm, block, metric, value from metrics where kind = 'sum' order by block"
 
 
 class SumMeasures(Measures):
-    """Measures whose blocks cannot be pooled."""
+    """Measures whose blocks cannot be pooled, because single operations are not known."""
 
     def batch_size(self, name: str) -> int:
         """Return 1, because the quantile of several blocks cannot be computed from the quantiles of each."""
@@ -50,10 +50,10 @@ class SumMeasures(Measures):
 
 @runtime_checkable
 class RunWithMeasures(Protocol):
-    """A run that has its values by block but no evidence, such as a result."""
+    """A run that has the values of each block but no evidence, such as a result."""
 
     def measures(self) -> SumMeasures:
-        """Return the values of the arms by block."""
+        """Return the values of each arm by block."""
 
 
 def measures_of(run: Run, operation: str | None = None) -> Measures:
@@ -76,7 +76,7 @@ def measure_sums(run: Run) -> SumMeasures:
     """Read the sums of a run's complete blocks.
 
     Raises:
-        EvidenceError: There are none.
+        EvidenceError: No block that counts is complete.
     """
     from dbdyno.evidence.query import connect
 
@@ -116,7 +116,7 @@ def measures_of_rows(
 
 
 def _by_wall_clock(arm: ArmMeasures) -> None:
-    """Compute the throughput of imported operations from elapsed time, since sessions may have paused in between."""
+    """Set an imported arm's throughput from elapsed time, since its sessions may have paused between operations."""
     import numpy as np
 
     spans = np.array([block.ended_ns - block.started_ns for block in arm.blocks], dtype=float)

@@ -1,4 +1,4 @@
-"""Comparison of the tails of two arms: which arm has more of the longest operations in the pool of both."""
+"""Comparison of the tails of two arms: which arm has more of the longest operations of both together."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ VALUES_BEYOND_LEAST = 10
 def compare_tails(measures: Measures, latencies: Latencies, limit: int, level: float) -> dict[str, object] | None:
     """Return the tails of the first two arms, or None if one has fewer than 100 operations.
 
-    `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and the difference of the
-    shares, paired over blocks, with its interval. `longest`: of the `limit` longest of both together, how many are from
-    each arm, and how many would be if the arms were alike. `quantiles`: high quantiles and the longest (None if fewer
-    than ten are beyond).
+    `threshold_ns` is the base's p99. `exceed`: how many operations of each arm are longer, their share, and the
+    difference between the shares, paired over blocks, with its interval. `longest`: how many of the `limit` longest
+    operations are from each arm, and how many would be if the arms were alike. `quantiles`: high quantiles and the
+    longest operation (None if fewer than ten operations are beyond a quantile).
     """
     import numpy as np
 
@@ -56,7 +56,7 @@ def compare_tails(measures: Measures, latencies: Latencies, limit: int, level: f
 
 
 def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, object]:
-    """Return the mean difference of the shares beyond the threshold, block by block, with Student's t."""
+    """Return the mean difference between the shares beyond the threshold, paired by block, with Student's interval."""
     import numpy as np
 
     apart = _shares(other, threshold) - _shares(base, threshold)

@@ -1,8 +1,9 @@
-"""Start times of a run's blocks, computed from lengths instead of the wall clock.
+"""Start times of a run's blocks, computed from their lengths instead of the wall clock.
 
-Blocks are ordered by their number. Their times come from one monotonic clock, which is set from the wall clock once. A
-resumed run sets it again, and older evidence has times of the wall clock itself, which may have been stepped between
-blocks or within one. Impossible times are corrected here: a block does not start before the previous one ended.
+Blocks are ordered by their number. Their times come from one monotonic clock, which is set from the wall clock once.
+When a run is resumed, that clock is set again. Older evidence has times from the wall clock itself, which may have been
+stepped between blocks or during a block. Impossible times are corrected here: a block does not start before the
+previous one ended.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from dataclasses import dataclass
 from dbdyno.evidence.run import Block
 
 BACK_S = 0.01
-"""A block that starts at least this long before the end of the previous one was timed by another clock [s]."""
+"""A block that starts this much before the end of the previous block was timed by another clock [s]."""
 PAUSE_TIMES, PAUSE_S = 20.0, 60.0
-"""In older evidence, a gap above this multiple of a block's length and above this number of seconds is a step."""
+"""In older evidence, a gap is a clock step if it is longer than this multiple of a block and this many seconds."""
 STEP = "clock_step_ns"
 
 
 class RunClock:
-    """Nanoseconds since 1970 that never step: the wall clock's at first, then advanced by the monotonic clock."""
+    """Clock of nanoseconds since 1970 that never steps: it starts at the wall clock's time and runs monotonically."""
 
     def __init__(self) -> None:
         self._wall_ns, self._monotonic_ns = time.time_ns(), time.monotonic_ns()
@@ -55,7 +56,7 @@ class Timeline:
 
 
 def timeline(blocks: Sequence[Block], resumed: Sequence[int] = ()) -> Timeline:
-    """Return the blocks one after the other; `resumed` has the numbers of blocks after which the run was resumed."""
+    """Return the blocks placed one after another; `resumed` lists the blocks after which the run was resumed."""
     lengths = [_length_s(block) for block in blocks]
     usual = statistics.median(length for length, _ in lengths) if lengths else 0.0
     begins: dict[int, float] = {}
@@ -79,7 +80,7 @@ def _length_s(block: Block) -> tuple[float, float]:
 def _gap_s(before: Block, block: Block, usual_s: float, resumed: bool) -> tuple[float, float]:
     """Return the time between two blocks, and how far the clock was set forward or back in it [s].
 
-    Both are 0 on a model, whose blocks are a day apart without meaning.
+    Both are 0 for a model, whose blocks are a day apart, which has no meaning.
     """
     gap = (block.started_ns - before.ended_ns) / 1e9
     if "invariants" in block.report:

@@ -1,4 +1,4 @@
-"""Modelled devices below the engines of a run: the files on them, the kernel's cost of a request, and late replies."""
+"""Modelled devices below the engines of a run: their files, the kernel's cost of a request, and late replies."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ where source = 'device' and object in ($1, $2) and arm in (select unnest($3::tex
 group by all
 """
 REQUESTS_LEAST = 100
-"""Minimum number of a device's requests for a statement about its replies."""
+"""Smallest number of requests to a device for which its late replies are reported."""
 LATE_SHARE = 0.1
 """Share of a request's time above which late replies cause a warning."""
 
 
 def rows_of_run(connection: Any, run: Run, measures: Measures) -> list[VolumeRow]:
-    """Return one row per modelled device below a server: requests in blocks that count, times since the mount.
+    """Return one row per modelled device below a server: its requests in blocks that count, its times since the mount.
 
-    `arms` are the numbers of the arms on it.
+    `arms` has the numbers of the arms that use the device.
     """
     blocks = [block.index for block in measures.arms[0].blocks]
     rows: list[VolumeRow] = []
@@ -66,7 +66,7 @@ def _row(volume: TableRow, arms: list[int], found: dict[str, tuple[str, float, f
 
 
 def warnings(rows: list[VolumeRow]) -> list[Caution]:
-    """Return a warning for each device with late replies, whose times are then partly this machine's."""
+    """Return a warning for each device with late replies, whose times then depend partly on this machine."""
     found: dict[str, Caution] = {}
     for row in rows:
         if (row["reads"] or 0) + (row["writes"] or 0) < REQUESTS_LEAST:

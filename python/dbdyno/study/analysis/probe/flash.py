@@ -1,4 +1,4 @@
-"""Analysis of a flash probe: the times of each phase, whether overwriting became steady, and its cost then."""
+"""Analysis of a flash probe: the times of each phase, whether overwriting became steady, and its cost from then on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.study.analysis.contract.declarations import SCHEMA
 
 FIRST, READ, OVERWRITE = "first write", "read", "overwrite"
 BINS = 10
-"""Number of stretches of a phase in the figure of latency over time."""
+"""Number of stretches into which the figure of latency over time divides a phase."""
 _PHASES = """
     select block, count(*), avg(elapsed_ns), quantile_disc(elapsed_ns, 0.5), quantile_disc(elapsed_ns, 0.99),
            max(elapsed_ns)
@@ -23,7 +23,7 @@ _TIMES = """
            quantile_disc(elapsed_ns, 0.5), quantile_disc(elapsed_ns, 0.99), max(elapsed_ns)
     from calls join edges using (block) group by block, bin order by 2"""
 SHARE_LEAST = 0.5
-"""Share of the file system from which on the file represents a full device."""
+"""Share of the file system that the file must fill to represent a full device."""
 Model = JsonObject
 
 

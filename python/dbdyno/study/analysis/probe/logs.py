@@ -1,6 +1,6 @@
 """Analysis of the log writers of a run on this host: what they wrote, the times of each path, the race.
 
-It adds `logs` to the analysis model, and for a probe alone the verdict.
+It adds `logs` to the analysis model, and also the verdict if the run only probes a log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RACE = {
 
 
 def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """Add `logs` to the model, one entry per arm; for a probe alone also its verdict."""
+    """Add `logs` to the model, one entry per arm, and also the verdict if the run only probes a log."""
     blocks = [block.index for block in measures.arms[0].blocks]
     waits = _waits(connection, blocks)
     counts = _counts(connection, blocks)
@@ -42,7 +42,7 @@ def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
 
 
 def warnings(run: Run) -> Iterator[Caution]:
-    """Yield what was wrong with the conditions of a probe, each with its next step."""
+    """Yield a warning about each problem with the conditions of a probe, with its next step."""
     for log in run.manifest.logs:
         name = log["name"]
         if log["same_device"]:
@@ -57,12 +57,12 @@ def warnings(run: Run) -> Iterator[Caution]:
                 "code": "not durable",
                 "text": f"{name} writes with direct alone: a device with a volatile cache may "
                 "lose what it acknowledged",
-                "next": "--sync direct+dsync flushes the device's cache",
+                "next": "use --sync direct+dsync, which flushes the device's cache",
             }
 
 
 def _waits(connection: Any, blocks: list[int]) -> dict[tuple[str, str], Writes]:
-    """Return the durations of `log file parallel write` by (arm, who waited)."""
+    """Return the durations of `log file parallel write` by arm and by the process or path that waited."""
     rows = connection.execute(
         "select arm, object, count(*), avg(elapsed_ns), max(elapsed_ns),"
         " quantile_cont(elapsed_ns, $levels) from waits"
@@ -82,7 +82,7 @@ def _waits(connection: Any, blocks: list[int]) -> dict[tuple[str, str], Writes]:
 
 
 def _counts(connection: Any, blocks: list[int]) -> dict[tuple[str, str, str], float]:
-    """Return the counters over the blocks that count, by (arm, object, metric); for gauges the maximum."""
+    """Return the growth of counters, and the maximum of gauges, over these blocks by (arm, object, metric)."""
     rows = connection.execute(
         "with b as (select arm, object, metric, kind, block, max(value) as most,"
         " max(value) - min(value) as grown from metrics where source = 'probe'"
@@ -135,7 +135,7 @@ def _log(
 
 
 def _verdict(model: Model) -> VerdictRow:
-    """Return the verdict on a probe of one log: what it found, in sentences."""
+    """Return the verdict on a probe of one log, in sentences."""
     from dbdyno.stats.wording import duration
 
     arm, log = model["arms"][0], model["logs"][0]

@@ -1,1 +1,1 @@
-"""Questions other than which of two arms is faster, one file each: their values and their verdict."""
+"""Questions other than which arm is faster, with one file each for their values and their verdict."""

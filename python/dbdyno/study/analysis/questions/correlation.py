@@ -1,8 +1,8 @@
 """Analysis of a study over statements: which properties are correlated with the time of a call.
 
-Counters of pg_stat_statements before and after the blocks that count give each statement's calls, time and blocks. A
-statement whose counters fell in between was evicted or reset, and is left out; so are statements with fewer than
-`CALLS_MIN` calls and dbdyno's own readings.
+Counters of pg_stat_statements before and after the blocks that count give each statement's calls, time and blocks. If a
+statement's counters fell in between, it was evicted or reset, and is left out. Statements with fewer than `CALLS_MIN`
+calls and dbdyno's own queries are left out, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CALLS_MIN = 5
 STATEMENTS_MIN = 10
 LEVEL = 0.05
 _OWN = re.compile(r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_settings|pg_sleep|^select \$1$")
-"""Pattern of dbdyno's own readings and canaries."""
+"""Pattern of dbdyno's own queries and canaries."""
 
 ASSUMPTION = (
     "Assumed: the statements are independent of each other. They share tables, cache and machine, "
@@ -97,7 +97,7 @@ def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[Corr
 
 
 def is_own(text: str) -> bool:
-    """Return True if a statement is one of dbdyno's own readings, or a canary."""
+    """Return True if a statement is one of dbdyno's own queries or canaries."""
     return _OWN.search(text) is not None
 
 
@@ -131,7 +131,7 @@ def _statement(name: str, text: str, counted: dict[str, float]) -> CorrelatedSta
 def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> PropertyCorrelation | None:
     """Return Pearson's and Spearman's correlation of a property with the mean time.
 
-    The result is None if either does not vary, or there are too few statements.
+    The result is None if the property or the time does not vary, or if there are too few statements.
     """
     from dbdyno.stats.correlation import pearson, spearman
 
@@ -157,7 +157,7 @@ def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> P
 
 
 def _adjust(rows: list[PropertyCorrelation]) -> None:
-    """Add q to the rows: control of the false discovery rate over the properties (Benjamini and Hochberg 1995)."""
+    """Add q to the rows, which controls the false discovery rate over the properties (Benjamini and Hochberg 1995)."""
     from dbdyno.stats.decide import benjamini_hochberg
 
     adjusted = benjamini_hochberg([10.0 ** row["spearman_log10_p"] for row in rows])

@@ -20,12 +20,12 @@ _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}
 
 
 def add(model: Model, connection: Any, measures: Measures) -> None:
-    """Fit a curve to each arm, and add the curves and the resulting verdict to the model."""
+    """Fit a curve to the commits of each arm, and add the curves and the resulting verdict to the model."""
     add_curves(model, [(arm.label, points(connection, arm)) for arm in measures.arms])
 
 
 def points(connection: Any, arm: ArmMeasures) -> Columns:
-    """Return redo size, time, redo left to flush and block of each commit of an arm that counts."""
+    """Return, for each commit of an arm, its redo size, its time, the redo not yet flushed, and its block."""
     blocks = [block.index for block in arm.blocks]
     columns: Columns = connection.execute(
         "select redo_bytes, elapsed_ns, unflushed_bytes, block from calls where kind = 'commit'"
@@ -57,7 +57,7 @@ def add_curves(model: Model, found: list[tuple[str, Columns]]) -> None:
 
 
 def _fit(columns: Columns, model: Model) -> tuple[dict[str, object] | None, VerdictRow]:
-    """Return the curve of one arm for the figure, or None if none can be fitted, and its verdict."""
+    """Return one arm's curve for the figure (None if no curve can be fitted), and the verdict on it."""
     from dbdyno.stats.curve import fit_curve
 
     redo, elapsed = columns["redo_bytes"], columns["elapsed_ns"]
@@ -140,7 +140,7 @@ def _wal_buffers(model: Model, fit: CurveFit) -> list[str]:
 
 
 def _bend(fit: CurveFit) -> float:
-    """Return where the fitted line bends: its largest change of slope [bytes]."""
+    """Return the redo size at which the fitted line bends: where its slope changes most [bytes]."""
     import numpy as np
 
     x, y = np.asarray(fit.fit_redo_bytes), np.asarray(fit.fit_elapsed_ns)

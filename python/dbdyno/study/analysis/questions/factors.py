@@ -1,7 +1,7 @@
 """Analysis of a plan's factors: the best level, the knee and the course of each curve; interactions of two factors.
 
-A curve is one factor at fixed levels of the others. All comparisons of a run hold jointly at the level: each curve gets
-an equal share of 1 - level, and so does each pair of its levels (`stats/levels.py`).
+A curve is one factor at fixed levels of the others. All comparisons of a run hold jointly at the confidence level: 1 -
+level is divided equally among the curves, and within a curve equally among its pairs of levels (`stats/levels.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORDS: dict[str, Callable[[float], str]] = {
     "time": lambda seconds: duration(seconds * 1e9),
 }
 _OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "bends", "constant", "a", "sessions"}
-"""Words with which dbdyno's sentences begin; other first words are names and keep their case."""
+"""Words with which dbdyno's own sentences begin; a sentence with another first word keeps that word's case."""
 _DRIFTED = (
     "The base drifted by half or more during the run: levels that are called different, or alike, are so from its "
     "beginning to its end, and intervals are as wide as that takes."
@@ -54,7 +54,7 @@ def levels_of(run: Run) -> list[dict[str, str]]:
 
 
 def curves_of(run: Run) -> list[list[int]]:
-    """Return the arms of each curve."""
+    """Return the indexes of the arms of each curve."""
     names = list(run.manifest.plan.get("factors") or [])
     return [arms for _, _, arms in _groups(levels_of(run), names)]
 
@@ -124,7 +124,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
 
 
 def _larger_is_better(measures: Measures, headline: str, higher: bool) -> Array:
-    """Return an array of blocks by arms in which larger is better."""
+    """Return the headline metric as an array of blocks by arms, inverted if smaller values are better."""
     import numpy as np
 
     columns = measures.metric(headline)
@@ -135,7 +135,7 @@ def _larger_is_better(measures: Measures, headline: str, higher: bool) -> Array:
 
 
 def _groups(about: list[dict[str, str]], names: list[str]) -> Any:
-    """Yield the arms by level of each factor with two or more levels, for each combination of the other factors."""
+    """Yield each curve: its factor, the fixed levels of the other factors, and its arms (at least two) by level."""
     for factor in names:
         order = {level: None for own in about for level in [own[factor]]}
         ranked = {level: at for at, level in enumerate(order)}
@@ -154,8 +154,8 @@ def _groups(about: list[dict[str, str]], names: list[str]) -> Any:
 def axis_of(every: list[dict[str, str]]) -> str:
     """Return the factor whose curves are reported first and drawn; `every` has the levels of each arm.
 
-    It is a factor with numbers, and among these the one with most levels. If two have as many, it is the sessions, else
-    the later one.
+    Factors whose levels are numbers come first, then those with the most levels. Of two that are equal in this, it is
+    the sessions or, failing that, the later one.
     """
     keys = list(dict.fromkeys(key for own in every for key in own))
     levels = {key: {own.get(key, "") for own in every} for key in keys}
@@ -206,7 +206,7 @@ def _curve(
 
 
 def _law(curve: Mapping[str, Any], measures: Measures, values: Array, level: float, headline: str) -> LawRow | None:
-    """Return the law of a curve of numbers; for a load it is a law of throughput."""
+    """Return the law that a curve with numeric levels follows; if the factor is a load, the law is for throughput."""
     xs = [row["x"] for row in curve["levels"]]
     if None in xs:
         return None
@@ -221,7 +221,7 @@ def _law(curve: Mapping[str, Any], measures: Measures, values: Array, level: flo
 def _interactions(
     about: list[dict[str, str]], names: list[str], values: Array, judge: JudgeRow, at_s: list[float] | None
 ) -> Any:
-    """Yield each pair of factors whose combinations were all run, with the others at their first levels."""
+    """Yield an entry for each pair of factors of which all combinations ran; other factors are at their first level."""
     import numpy as np
 
     from dbdyno.stats.levels import interaction
@@ -267,7 +267,7 @@ def _interaction_text(first: str, second: str, mine: list[str], yours: list[str]
 
 
 def _fill(factors: Mapping[str, Any], arms: list[ArmRow], headline: str) -> None:
-    """Add the metric of each level, as in the table of arms."""
+    """Add the value of the headline metric to each level, as in the table of arms."""
     for curve in factors["curves"]:
         for row in curve["levels"]:
             arm = arms[row["arm"]]
@@ -276,7 +276,7 @@ def _fill(factors: Mapping[str, Any], arms: list[ArmRow], headline: str) -> None
 
 
 def _of_axis(factors: JsonObject) -> list[JsonObject]:
-    """Return the curves of the axis; conclusive ones come first."""
+    """Return the curves of the axis factor; conclusive curves come first."""
     own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
     return sorted(own, key=lambda curve: not curve["told"])
 
@@ -284,7 +284,8 @@ def _of_axis(factors: JsonObject) -> list[JsonObject]:
 def _answer(own: list[JsonObject]) -> dict[str, int] | None:
     """Return the two arms that the headline is about.
 
-    These are the best level of its curve and the first level, or the worst level if the first is the best.
+    These are the arms of the first and the best level of the first curve or, if the first level is the best, of the
+    first and the worst level.
     """
     if not own:
         return None
@@ -294,7 +295,7 @@ def _answer(own: list[JsonObject]) -> dict[str, int] | None:
 
 
 def _verdict(factors: JsonObject, judge: JudgeRow) -> VerdictRow:
-    """Return the verdict: the curves of the axis first; "unclear" if no curve is conclusive."""
+    """Return the verdict, starting with the curves of the axis factor; it is "unclear" if no curve is conclusive."""
     own = _of_axis(factors)
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}

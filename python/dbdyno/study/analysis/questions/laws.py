@@ -1,4 +1,4 @@
-"""The simple law that a curve of levels follows: its parameters, a sentence about it, and the points of its line."""
+"""The simple law that a curve follows: its parameters, a sentence about it, and points to draw its line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 Word = Callable[[float], str]
 BENT = ("usl", "saturating")
-"""Laws whose curve differs from straight lines between the levels."""
+"""Laws whose line is not straight between two levels."""
 POINTS = 48
 _FOUR: Word = "{:.4g}".format
 _THREE: Word = "{:.3g}".format
 
 
 class LawRow(TypedDict):
-    """A law; `drawn` has points of its line if it is a law of throughput that bends."""
+    """A fitted law; `drawn` has points to draw its line if it is a law of throughput with a bend."""
 
     law: str
     holds: bool
@@ -39,7 +39,7 @@ def law_of(
 ) -> LawRow | None:
     """Return the law of `values` (blocks by levels) at `xs`, or None if none can be fitted.
 
-    `word` puts a position into words; `is_rate` means that the values are a throughput.
+    `word` formats a position as text; `is_rate` means that the values are a throughput.
     """
     from dataclasses import asdict
 

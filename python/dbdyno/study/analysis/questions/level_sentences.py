@@ -1,4 +1,4 @@
-"""Sentences on a curve of levels: the best level, the knee, the course; and the name of a level in a sentence."""
+"""Sentences on a curve: its best level, its knee and its course; and how a level is named in a sentence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _is_count(factor: str, level: str) -> bool:
 
 
 def _does(factor: str, level: str, one: str, several: str) -> str:
-    """Return the verb for a level: `1 session reaches`, `8 sessions reach`, `work_mem 64MB reaches`."""
+    """Return the verb form that fits a level: `1 session reaches`, `8 sessions reach`, `work_mem 64MB reaches`."""
     return several if _is_count(factor, level) and level != "1" else one
 
 
@@ -47,12 +47,12 @@ def span(factor: str, low: str, high: str, word: str = "and") -> str:
 
 
 def is_conclusive(levels: Levels) -> bool:
-    """Return True if the blocks say anything about the course or the knee."""
+    """Return True if the blocks are sufficient to say something about the course of the curve or its knee."""
     return levels.course != "unclear" or levels.knee_high - levels.knee_low < levels.means.size - 1
 
 
 def sentence(factor: str, texts: list[str], levels: Levels, *, ordered: bool) -> str:
-    """Return a sentence that describes a curve, conclusion first; `ordered`: the factor's levels are numbers."""
+    """Return a sentence about a curve, conclusion first; `ordered` means that the factor's levels are numbers."""
     matters = f"{100 * levels.threshold:g} %"
     names = [level_text(factor, text) for text in texts]
     are = [f"{name} {_does(factor, text, 'is', 'are')}" for name, text in zip(names, texts, strict=True)]
@@ -106,7 +106,10 @@ def _knee(names: list[str], are: list[str], texts: list[str], levels: Levels, ti
 
 
 def _to_tell(names: list[str], texts: list[str], levels: Levels, at: int, other: int) -> str:
-    """Return the number of blocks that would distinguish two levels, if they are as far apart as observed."""
+    """Return a clause on how many blocks would distinguish two levels whose difference is as observed.
+
+    The clause is empty if the blocks already suffice or no number of blocks can be given.
+    """
     needed = levels.blocks_to_tell(at, other)
     if needed is None or needed <= levels.blocks:
         return ""
@@ -115,7 +118,7 @@ def _to_tell(names: list[str], texts: list[str], levels: Levels, at: int, other:
 
 
 def _sentence_of_words(names: list[str], texts: list[str], levels: Levels, times: Callable[[int, int], str]) -> str:
-    """Return the sentence on levels without an order: which is best, or which may be."""
+    """Return the sentence on levels that have no order: which level is best, or which levels may be the best."""
     limit, best = math.log1p(levels.threshold), levels.best
     may_be = [at for at in range(len(texts)) if float(levels.low[:, at].max()) <= limit]
     if levels.course == "flat":

@@ -1,6 +1,7 @@
-"""Comparison of methods to load rows: rows per second of each, and the share of its time that is start-up.
+"""Comparison of methods that load rows: rows per second of each method, and the share of its time for start-up.
 
-If there are few rows, a method that starts programs spends most of its time on that; only start-ups are compared then.
+If there are few rows, a method that starts programs spends most of its time on starting them; then only start-ups are
+compared.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
 START_SHARE = 0.5
-"""Share of a method's time from which on its start-up is reported."""
+"""Share of a method's time above which its start-up is reported."""
 START_ROWS = 40
-"""Number of rows with which the start-up was timed: one partition."""
+"""Number of rows loaded when the start-up was timed: one partition."""
 
 
 @dataclass(frozen=True)
 class LoadMethod:
-    """A load method (an arm): rows of a load, its mean time, and its time for almost no rows."""
+    """A load method (an arm): its number of rows, its mean time, and its time for almost no rows."""
 
     name: str
     rows: int
@@ -37,7 +38,7 @@ class LoadMethod:
 
 
 def add(model: Model, measures: Measures, run: Run) -> None:
-    """Add the rows per second, and the times that are mostly start-up, at the head of the verdict."""
+    """Put the rows per second, and a note on times that are mostly start-up, first in the verdict."""
     starts = run.manifest.flows.get("arm_floor_ns", {})
     ways = [
         LoadMethod(arm["name"], int(arm["levels"]["lines"]), mean, float(starts.get(arm["name"], 0)))
@@ -58,7 +59,7 @@ def _means(measures: Measures) -> list[float]:
 
 
 def sentences(ways: Sequence[LoadMethod]) -> list[str]:
-    """Return sentences on the speed of each method, and on time that is not spent on writing."""
+    """Return sentences on the speed of each method, and on methods that mostly start up instead of writing rows."""
     rates = ", ".join(f"{way.name} {way.rows / way.mean_ns * 1e9:,.0f}" for way in ways)
     said = [f"Rows a second: {rates}."] if ways else []
     for way in ways:

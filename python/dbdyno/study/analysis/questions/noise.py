@@ -1,4 +1,4 @@
-"""Verdict on an A/A run: the differences that this set-up can detect, and what it would take to detect smaller ones."""
+"""Verdict on an A/A run: the differences that this set-up can detect, and what is needed to detect smaller ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dbdyno.study.analysis.measured.measures import Measures
 
 
 def noise_verdict(measures: Measures, judge: JudgeRow, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:
-    """Return the noise floor of the headline metric first, then of the other metrics.
+    """Return the noise floor: of the headline metric first, then of the other metrics.
 
-    A model has no noise floor: there both arms must be equal.
+    A model has no noise floor: its two arms must have equal times.
     """
     from dbdyno.stats.metrics import METRICS
     from dbdyno.stats.noise import noise_floor, wanted_blocks
@@ -55,7 +55,7 @@ def noise_verdict(measures: Measures, judge: JudgeRow, headline: str, *, in_virt
 
 
 def _equal(measures: Measures) -> VerdictRow:
-    """Return the verdict on whether an arm and its twin with the same random numbers had the same times."""
+    """Return the verdict on whether an arm and its twin, which use the same random numbers, had the same times."""
     import numpy as np
 
     base, again = measures.arms[0].pooled_latencies(), measures.arms[1].pooled_latencies()

@@ -1,7 +1,7 @@
 """Comparison of the orders of a flow's steps: the cost of the order as written, and the effect of the optimizer.
 
-There are four ratios of mean times per engine and size, each with an interval over blocks; all intervals of a run hold
-jointly at the level (Bonferroni, as in `stats.levels`).
+For each engine and size there are four ratios of mean times, each with an interval over blocks. All intervals of a run
+hold jointly at the confidence level (Bonferroni, as in `stats.levels`).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ QUESTIONS = {
     "left": (("bad", "on"), ("good", "on")),
     "done": (("good", "on"), ("good", "off")),
 }
-"""Comparisons for an engine: which arm with which, by order and optimizer."""
+"""Comparisons made for each engine: which two arms are compared, by order and optimizer."""
 START_SHARE = 0.5
-"""Share of the fastest arm's time from which on the start of a flow is reported beside the effect of the order."""
+"""Share of the fastest arm's time above which the start-up of a flow is reported with the effect of the order."""
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of two times with its interval; a difference smaller than the share `matters` counts as none."""
+    """Ratio of two times with its interval; a difference of less than `matters` (a share) counts as no difference."""
 
     value: float
     low: float
@@ -62,7 +62,7 @@ class Ratio:
         return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
 
     def row(self) -> RatioRow:
-        """Return the ratio in the form of the model."""
+        """Return the ratio as a row of the model."""
         return {"ratio": self.value, "low": self.low, "high": self.high}
 
     def as_text(self) -> str:
@@ -74,9 +74,9 @@ TITLES = {"pig": "Pig", "spark": "Spark", "duckdb": "DuckDB", "postgres": "Postg
 
 
 def add(model: Model, measures: Measures, run: Run, without: Mapping[str, WithheldVerdict]) -> None:
-    """Add `order` to the model, and the answer for each engine at the head of the verdict.
+    """Add `order` to the model, and put the answer for each engine first in the verdict.
 
-    `without` has the arms that get no verdict; their engine gets none either.
+    `without` has the arms that get no verdict; an engine with such an arm gets no answer.
     """
     judge, floors = run.manifest.plan["judge"], run.manifest.flows["floor_ns"]
     groups = list(_groups(run))
@@ -108,7 +108,7 @@ def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withhe
 
 
 def _groups(run: Run) -> Iterator[tuple[str, int, dict[Key, int]]]:
-    """Yield each engine and size, with its arms by order and optimizer."""
+    """Yield each engine and number of rows, with the indexes of its arms by order and optimizer."""
     found: dict[tuple[str, int], dict[Key, int]] = {}
     for at, arm in enumerate(run.manifest.plan["arms"]):
         own = arm["levels"]
@@ -118,7 +118,7 @@ def _groups(run: Run) -> Iterator[tuple[str, int, dict[Key, int]]]:
 
 
 def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: float) -> dict[str, Ratio]:
-    """Return the ratio for each question.
+    """Return the ratio that answers each question in `QUESTIONS`.
 
     Raises:
         StatsError: Two arms have fewer than two blocks in common.
@@ -135,9 +135,10 @@ def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: 
 
 
 def _sentence(found: Mapping[str, Ratio], start: float) -> str:
-    """Return the sentence on one engine: the written order's cost, the part left after optimization, and harm by it.
+    """Return the sentence on one engine: cost of the order as written, cost left after optimization, and any harm.
 
-    `start` is the share of the fastest arm's time that a flow over almost no rows also takes.
+    Harm means that the optimizer makes the good order slower. `start` is the time of a flow over almost no rows as a
+    share of the fastest arm's time.
     """
     written, left, done = found["written"], found["left"], found["done"]
     matters = f"{100 * written.matters:g} %"

@@ -1,7 +1,7 @@
-"""Analysis of a sweep: throughput and time as functions of a growing number, one curve per setting.
+"""Analysis of a sweep: throughput and time as functions of an increasing number, with one curve per setting.
 
-The growing number is the property in which the arms have most values, with sessions preferred (`factors.axis_of`); all
-other differences name the curves. Intervals are over blocks.
+The increasing number is the property with the most different values, preferably the sessions (`factors.axis_of`). The
+curves are named after all other differences between the arms. Intervals are over blocks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
 
 
 def _laws(sweep: Sweep, curves: list[Mapping[str, Any]]) -> None:
-    """Add the law that each curve follows to its figure."""
+    """Add to each curve of the sweep the law that it follows, so that the figure shows it."""
     drawn = {
         frozenset(row["arm"] for row in curve["levels"]): (curve["law"] or {}).pop("drawn", []) for curve in curves
     }
@@ -83,9 +83,10 @@ def axes(every: list[dict[str, str]], asked: str | None = None) -> tuple[str, li
 
 
 def _places(levels: list[str]) -> tuple[list[float], list[str] | None]:
-    """Return the position of each arm on the axis, and the words of the axis if it has any.
+    """Return the position of each arm on the axis, and the words on the axis, or None if it has numbers.
 
-    The position is the level's number or, if levels are not numbers above 0, the index of its word.
+    The position is the level's number. If not all levels are numbers above 0, the axis has words, and the position is
+    the index of the word.
     """
     numbers = factors.numbers_of(levels)
     if numbers is not None and min(numbers) > 0:
@@ -143,7 +144,7 @@ def _verdict(sweep: Sweep) -> VerdictRow:
 
 
 def _knee(points: list[SweepPoint], label: str) -> str:
-    """Return in words from which point on there is no further gain."""
+    """Return a text on the point from which there is no further gain in throughput."""
     most = max(point["per_s"] for point in points)
     at = next(point["x"] for point in points if point["per_s"] >= 0.95 * most)
     if at == points[-1]["x"]:

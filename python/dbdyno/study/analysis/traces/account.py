@@ -5,7 +5,8 @@
 
 Each part has an owner: a statement, or one of `HARD` (hard parses and the recursive calls below them) and `COMMIT`
 (ends of transactions). A round trip is between calls; it belongs to the statement whose call it follows, so that a
-statement's round trips appear and disappear with it. Time that no record covers is `unexplained` and in neither number.
+statement's round trips appear and disappear with it. Time that no record covers is reported as `unexplained`; it is in
+neither number.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ where w.call is not null
 
 @dataclass(frozen=True)
 class Part:
-    """Time of one owner in one resource: CPU, an event, the round trips, or what neither explains.
+    """Time of one owner in one resource: CPU, an event, the round trips, or time that is not accounted for.
 
-    `count` is the number of waits, or 0 if nothing is counted.
+    `count` is the number of waits; it is 0 for CPU and for time that is not accounted for.
     """
 
     owner: str
@@ -55,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Statement:
-    """What one statement did: sums over its calls, exclusive of the statements below it."""
+    """Sums over the calls of one statement, without the recursive statements below it."""
 
     key: str
     depth: int
@@ -70,12 +71,12 @@ class Statement:
     time_ns: int
     cpu_ns: int
     plans: dict[str, int] = field(default_factory=dict)
-    """Time by plan hash, or by the plan's shape if the trace has no hashes."""
+    """Time [ns] by plan hash, or by the plan's shape if the trace has no hashes."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Account of one set: its parts, its statements, and the counts of the client."""
+    """Account of one set of traces: its parts, its statements, and the counts of the client."""
 
     parts: tuple[Part, ...]
     statements: dict[str, Statement]
@@ -110,7 +111,7 @@ class Account:
 
 
 def account(traces: Traces) -> Account:
-    """Return the account of one set; `statement_matching.match` must have matched the statements before."""
+    """Return the account of one set of traces; call `statement_matching.match` first to match the statements."""
     _owners(traces)
     make_turns(traces)
     inside = _inside(traces)
@@ -180,7 +181,7 @@ def _owners(traces: Traces) -> None:
 
 
 def _calls(traces: Traces, inside: list[Part]) -> list[Part]:
-    """Return CPU and the time that neither CPU nor the waits `inside` calls explain, by owner; both keep their sign."""
+    """Return, by owner, CPU time and time that neither CPU nor waits inside calls explain; both can be negative."""
     waited: dict[str, int] = {}
     for part in inside:
         waited[part.owner] = waited.get(part.owner, 0) + part.time_ns
@@ -197,7 +198,7 @@ def _calls(traces: Traces, inside: list[Part]) -> list[Part]:
 
 
 def _inside(traces: Traces) -> list[Part]:
-    """Return the waits inside calls."""
+    """Return the parts of the account that are waits inside calls."""
     import numpy as np
 
     # Matched as arrays: a hash table of all calls takes 50 MB per million.
@@ -230,7 +231,7 @@ def _inside(traces: Traces) -> list[Part]:
 
 
 def _parts_between_calls(traces: Traces) -> list[Part]:
-    """Return the waits between calls: round trips, and database waits such as `log file sync`."""
+    """Return the parts of the account between calls: round trips, and database waits such as `log file sync`."""
     rows = traces.rows(
         f"""
         select owner, case when class = 'network' then '{ROUND_TRIP}' else event end as what,
@@ -245,7 +246,7 @@ def _parts_between_calls(traces: Traces) -> list[Part]:
 
 
 def _statements(traces: Traces) -> dict[str, Statement]:
-    """Return the figures of each statement, including hard parses."""
+    """Return the sums over the calls of each statement, including hard parses."""
     plans: dict[str, dict[str, int]] = {}
     for row in traces.rows(
         """

@@ -1,6 +1,6 @@
-"""Batches of rows in time order, numbered within groups as arrays.
+"""Division of rows in time order into batches, which are numbered within groups, using arrays.
 
-A window of DuckDB over as many rows takes ten times as long, and several times the memory.
+A window function of DuckDB takes ten times as long for the same rows, and several times the memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ROWS = "batch_rows"
 
 
 def even_batches(count: int, batches: int) -> Ints:
-    """Return the batch of each of `count` rows, from 0: batches of equal length, the first ones longer by one.
+    """Return the batch number (from 0) of each of `count` rows; batches have equal length, or one row more.
 
-    They are those of SQL's `ntile`.
+    The longer batches come first, as in SQL's `ntile`.
     """
     import numpy as np
 
@@ -33,20 +33,23 @@ def even_batches(count: int, batches: int) -> Ints:
 
 
 def batches_of_at_least(count: int, batches: int, least: int) -> Ints:
-    """Return the batch of each of `count` rows, from 0: at most `batches`, with at least `least` rows if possible."""
+    """Return the batch number (from 0) of each of `count` rows in batches of almost equal length.
+
+    There are at most `batches` batches, fewer if they would have fewer than `least` rows.
+    """
     import numpy as np
 
     return np.arange(count) * max(1, min(batches, count // least)) // count
 
 
 def batch_numbers(group: Ints, started: Ints, line: Ints, batches_of: Callable[[int], Ints]) -> Ints:
-    """Return the batch of each row within its group, in the order of start and line.
+    """Return the batch number of each row within its group, where rows are in the order of `started`, then `line`.
 
     Args:
-        group: The group of each row, small whole numbers.
+        group: The group of each row, as small whole numbers.
         started: When each row started.
         line: Order of rows that started at the same time.
-        batches_of: The batches of a group with so many rows, in order.
+        batches_of: Returns, for a group with this number of rows, the batch number of each row in order.
     """
     import numpy as np
 
@@ -70,7 +73,7 @@ def _in_order(started: Ints, line: Ints) -> bool:
 def batched_rows(traces: Traces, query: str, batches_of: Callable[[int], Ints]) -> Iterator[str]:
     """Yield the name of a relation with the rows of a query and their `batch`.
 
-    The query has the columns `grouped` (small whole numbers), `started_ns` and `line`, none of which may be NULL.
+    The query has the columns `grouped` (small whole numbers), `started_ns` and `line`, which must not be NULL.
     """
     import numpy as np
 

@@ -2,11 +2,11 @@
 
 The unit of inference is the block: a pair of files if files were paired, else a session if both sets have several that
 do a similar amount of work, else a file. Sessions that did almost nothing (one that only connected, a background
-process) are not blocks. Within one trace nothing is independent: there the calls or waits of each line, in time order,
-are cut into batches of about equal number, and each batch is a block of that line. A *line* is an event, a kind of
-call, or a statement.
+process) are not blocks. Within one trace nothing is independent. If a set has too few of these, the calls or waits of
+each line are divided, in time order, into batches with about the same number of calls or waits, and each batch is a
+block of that line. A *line* is an event, a kind of call, or a statement.
 
-Needs the tables of `account`.
+The functions need the tables that `account` creates.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 Unit = Literal["pair", "session", "file", "batch"]
 BLOCKS_LEAST = 5
-"""Number of sessions or files in each set from which on they are the blocks."""
+"""Smallest number of sessions or files in each set for which these are used as the blocks."""
 LIGHT_SHARE = 0.05
-"""Share of the typical block's number of calls below which a session or file is not a block."""
+"""A session or file with less than this share of the typical block's calls is not a block."""
 BATCHES = 20
 BATCH_LEAST = 8
 """Smallest number of calls or waits in a batch."""
@@ -46,7 +46,7 @@ FAMILIES = ("event", "call", "statement")
 
 @dataclass(frozen=True)
 class Blocks:
-    """How a set is divided: the unit, the number of blocks, and seconds of session time in each."""
+    """How a set is divided: the unit of its blocks, their number, and the session time of each block [s]."""
 
     unit: Unit
     count: int
@@ -73,7 +73,7 @@ def _heavy(traces: Traces, unit: str) -> int:
 def is_light(counts: Array) -> NDArray[np.bool_]:
     """Return which blocks have far fewer calls than the typical block.
 
-    In order of size, the typical block is the one at which half of all calls is reached.
+    If blocks are added in order of their number of calls, the typical block is the one that reaches half of all calls.
     """
     import numpy as np
 
@@ -90,11 +90,11 @@ def _number(traces: Traces, query: str) -> int:
 
 
 def make_blocks(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
-    """Create views of the evidence with the block of each row, and return the blocks.
+    """Create views that give the block of each row of the evidence, and return a description of the blocks.
 
-    The views are `c` (calls), `w` (waits), `between` (the waits between calls) and `ends` (ends of transactions), with
-    block and statement, and `population`: the times that represent the set (the client's calls, or the waits for
-    `event`).
+    The views `c` (calls), `w` (waits), `between` (waits between calls) and `ends` (ends of transactions) have the block
+    and the statement of each row. The view `population` has the times that represent the set: of the client's calls, or
+    of the waits for `event`.
     """
     import numpy as np
 
@@ -201,10 +201,10 @@ _LINES = {
     "statement": "select blk, skey as name, elapsed_ns, coalesce(self_elapsed_ns, elapsed_ns) as time_ns,"
     " kind = 'exec' as counts, started_ns, line from c",
 }
-"""Query of each family's rows.
+"""Query for the rows of each family of lines.
 
-A row has the name of its line, its duration, what it adds to the line's time, and whether it counts (of a statement's
-calls, only executions count).
+A row has the name of its line, its duration, the time that it adds to its line, and whether it counts as an occurrence
+(for a statement, only executions count).
 """
 
 
@@ -223,7 +223,7 @@ class Line:
 
 
 def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
-    """Return the lines of a family by name."""
+    """Return the lines of a family (events, kinds of calls, or statements) by name."""
     is_batch = blocks.unit == "batch"
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(_in_batches(traces, family)) if is_batch else f"({_LINES[family]})"
@@ -246,7 +246,7 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
 
 @contextlib.contextmanager
 def _in_batches(traces: Traces, family: str) -> Iterator[str]:
-    """Yield a relation with the rows of a family's lines and their batch as `blk`."""
+    """Yield an SQL relation with the rows of a family's lines, and the batch of each row as `blk`."""
     source = f"({_LINES[family]})"
     traces.connection.execute(
         "create or replace temp table line_names as select name, row_number() over (order by name) - 1 as grouped"  # noqa: S608
@@ -283,7 +283,7 @@ def _empty(count: int) -> Line:
 
 
 def population(traces: Traces) -> Array:
-    """Return all times of the population [ns], sorted."""
+    """Return all times that represent the set [ns], sorted."""
     import numpy as np
 
     found = traces.connection.execute("select elapsed_ns from population").fetchnumpy()

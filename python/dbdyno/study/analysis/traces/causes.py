@@ -1,6 +1,6 @@
-"""Causes of the difference in time between two sets of traces, with effects that add up to it.
+"""Causes of the difference in time between two sets of traces; the effects of the causes add up to the difference.
 
-Every part of the response time (`account`) goes to the cause that explains it, in this order:
+Every part of the response time (`account`) is assigned to the cause that explains it, in this order:
 
 0. Waits for locks in a recording go to what their holders did during most of them (`trace.holders`), if that itself
    takes longer: an event, or work.
@@ -30,30 +30,30 @@ from dbdyno.trace.holders import WORK, LockWaits
 
 Key = tuple[str, str]
 Locks = tuple[Mapping[str, LockWaits], Mapping[str, LockWaits]]
-"""What the holders did during the waits for locks of each set, by event."""
+"""By event, what lock holders did during the waits for locks, for each of the two sets."""
 READS = "physical reads"
 MOSTLY = 0.5
-"""Share of the waits for a lock from which on the activity of its holders is named as their cause."""
+"""Share of the time of waits for a lock above which what its holders did is named as their cause."""
 LONGER, MUCH_LONGER = 1.3, 3.0
-"""Growth from which on the holders' activity itself takes longer.
+"""Growth above which the holders' own activity is said to take longer.
 
 The larger limit applies if only one set has many such waits, because they may have another reason.
 """
 MANY_RATIO = 10.0
-"""Ratio of the numbers of waits for a lock from which on only one set has many."""
+"""Ratio of the numbers of waits for a lock in the two sets above which only one set is said to have many."""
 
 
 @dataclass
 class Cause:
-    """One cause.
+    """One cause of the difference between two sets.
 
     Attributes:
         code: Kind of the cause.
         about: The event or statement concerned.
-        effect_ns: Effect on the difference of the response times, including that of `held_ns` [ns].
+        effect_ns: Effect on the difference of the response times [ns], including the effect of `held_ns`.
         counts: Counts of the two sets.
         times_ns: Times of the two sets [ns].
-        held_ns: Time that others waited for locks meanwhile, in the two sets [ns].
+        held_ns: Time that other sessions waited for locks because of this activity, in the two sets [ns].
     """
 
     code: str
@@ -64,7 +64,7 @@ class Cause:
     held_ns: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
     def add(self, effect: float, counts: tuple[float, float], times: tuple[float, float]) -> None:
-        """Add a part, or a share of a part."""
+        """Add a part, or a share of a part, to the cause."""
         self.effect_ns += effect
         for at in (0, 1):
             self.counts[at] += counts[at]
@@ -73,7 +73,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanation of two sets: the scale, what changed, and the causes, largest first."""
+    """Explanation of the difference between two sets: the scale, what changed, and the causes, largest first."""
 
     accounts: tuple[Account, Account]
     basis: Basis
@@ -100,7 +100,7 @@ class Explanation:
 def explain(
     accounts: tuple[Account, Account], known: dict[str, MatchedStatement], locks: Locks = ({}, {})
 ) -> Explanation:
-    """Return the causes of the difference between two accounts."""
+    """Return the explanation of the difference between two accounts, with its causes."""
     basis = basis_of(*accounts)
     units = {"run": (1, 1), "execution": [a.executions for a in accounts], "transaction": [a.commits for a in accounts]}
     scales = (1.0 / units[basis][0], 1.0 / units[basis][1])
@@ -129,7 +129,7 @@ def explain(
 
 
 class _Held:
-    """Attributes time in waits for locks to the activity of the lock holders, and keeps the attributed times."""
+    """Attribution of time in waits for locks to the activity of the lock holders, with the attributed times."""
 
     def __init__(self, locks: Locks, accounts: tuple[Account, Account], scales: tuple[float, float]) -> None:
         self.shares: dict[str, list[dict[str, float]]] = {}
@@ -160,12 +160,12 @@ class _Held:
 
 
 def _own(name: str) -> str:
-    """Return the name that accounts use for what a holder did: an event, or CPU."""
+    """Return the name under which accounts list what a holder did: an event, or CPU."""
     return CPU if name == WORK else name
 
 
 def _means(accounts: tuple[Account, Account], scales: tuple[float, float]) -> list[dict[str, float]]:
-    """Return the mean time of each event, by set; for CPU the total."""
+    """Return the mean time of a wait for each event, by set; for CPU, the total time."""
     found = []
     for account, scale in zip(accounts, scales, strict=True):
         sums: dict[str, tuple[int, int]] = {}
@@ -225,7 +225,7 @@ def _rows_a_fetch(change: Change) -> tuple[float, float]:
 def _other_work(
     part: Part, change: Change, counts: tuple[float, float], times: tuple[float, float]
 ) -> Iterator[tuple[Key, float]]:
-    """Yield the causes for a statement that did different work: its number of executions, then why each took longer."""
+    """Yield the causes for a statement that did different work: number of executions, then longer executions."""
     for name in ("new", "gone"):
         if name in change.what:
             yield (name, part.owner), times[1] - times[0]

@@ -1,10 +1,10 @@
-"""Comparison of two sets of traces: the same model as that of an experiment, with kind "traces".
+"""Comparison of two sets of traces, as a model like that of an experiment, with kind "traces".
 
 It starts with two numbers, the response time (with round trips, without think time) and the database time, and with the
-causes of their difference, which add up to it (`causes`). The numbers are facts of the traces. Whether they would be
-the same again is judged over blocks: pairs of files, sessions, or files if there are several; for one run against
-another, by the variation of its own executions (`stats.stratified`). With an event, the verdict is on the mean of its
-waits.
+causes of their difference, which add up to it (`causes`). The numbers are facts of the traces. Whether new traces would
+show the same is judged over blocks: pairs of files, several sessions, or several files. If one run is compared with
+another, it is judged by the variation among the executions within each run (`stats.stratified`). If an event is
+specified, the verdict is on the mean time of its waits.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ class _Side:
     """Figures of one set that a comparison needs, so that its rows can be freed before the other set is read.
 
     Attributes:
-        account: Its account.
-        blocks: How it is divided.
+        account: Account of its response time.
+        blocks: Division of the set into blocks.
         numbers: Values of each block.
-        values: All times of its population, sorted.
+        values: All times that represent the set [ns], sorted.
         lines: Its lines by family.
     """
 
@@ -200,10 +200,10 @@ def _comparisons(
 
 
 def _per(explained: Explanation, blocks: tuple[Blocks, Blocks]) -> str:
-    """Return the unit by which the time of a block is divided: execution, transaction, or empty for none.
+    """Return the unit per which the time of a block is computed: execution, transaction, or empty for none.
 
-    It is empty if one run is compared with another run of the same work, or if the same work took another number of
-    executions and its transactions are not alike.
+    If both sets did the same work, it is empty if the blocks are neither sessions nor files, or if the numbers of
+    executions differ and the transactions are not alike.
     """
     if explained.basis != "run":
         return explained.basis
@@ -262,7 +262,7 @@ def _blocks_used(
     explained: Explanation,
     options: ComparisonOptions,
 ) -> traces_verdict.UsedBlocks:
-    """Return the number of blocks behind the verdict; a block without executions has no time per execution."""
+    """Return the number of blocks behind the verdict, without blocks that have no value for `metric`."""
     import numpy as np
 
     if blocks[0].unit == "batch":
@@ -305,7 +305,7 @@ def _share_of_single_calls(sets: Sets, explained: Explanation) -> float:
 
 
 def _compare_statements(sets: Sets, explained: Explanation, options: ComparisonOptions) -> dict[str, ComparisonRow]:
-    """Return, for each statement of both sets, the comparison of its time per execution."""
+    """Return, for each statement that both sets contain, the comparison of its time per execution."""
     from dbdyno.stats.blocks import decide_metric, row_of
     from dbdyno.stats.decide import benjamini_hochberg
     from dbdyno.stats.stratified import compare_totals

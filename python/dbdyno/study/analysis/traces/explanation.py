@@ -1,7 +1,7 @@
-"""Causes of a difference between two sets of traces in the form that runs have.
+"""Causes of the difference between two sets of traces, in the form in which runs report their causes.
 
 The account is closed: the effects of the causes and the rest add up to the difference of the response times. They are
-facts of these traces, so they have no interval; the verdict says whether they would be the same again.
+facts about these traces, so they have no interval; the verdict says whether new traces would show the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dbdyno.study.analysis.traces.causes import Explanation
 
 
 def explanation_of(explained: Explanation, reasons: Sequence[JsonObject], names: tuple[str, str]) -> CausalExplanation:
-    """Return the largest causes, from the rows that `reasons` made of them."""
+    """Return the explanation with the largest causes, from the rows that `reasons` returned."""
     before, after = explained.response_ns
     amount = after - before
     of = f"{names[1]} against {names[0]}"

@@ -1,8 +1,8 @@
 """Comparison of two sets of traces line by line: what became slower or faster, and the share of the difference.
 
-Two metrics of each line decide: the time of one (`mean`), and the total cost of the line, in all or per execution of
-the client (`per_execution`, which includes how often it occurs). All lines of all families share one false discovery
-rate.
+Two metrics of each line decide: the time of one occurrence (`mean`), and the total cost of the line, either in total or
+per execution of the client (`per_execution`, which includes how often it occurs). All lines of all families share one
+false discovery rate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Sides = tuple[dict[str, Line], ...]
 """The lines of each set, by name."""
 LINES_MOST = 60
-"""Largest number of lines per family that are compared: those with most time in either set."""
+"""Largest number of lines compared per family: those with the most time in either set."""
 METRICS = (
     ("mean", "mean", "ns"),
     ("p50", "median", "ns"),
@@ -35,7 +35,7 @@ METRICS = (
     ("count_per_s", "number per second", "1/s"),
     ("time_per_s", "time per second", "ns"),
 )
-"""Name, label and unit of the metrics of each line; less is better for all."""
+"""Name, label and unit of the metrics of each line; smaller is better for all of them."""
 RATES = ("count_per_s", "time_per_s")
 
 
@@ -75,7 +75,7 @@ def compare_lines(
 
 
 def _names(sides: Sides) -> list[str]:
-    """Return the lines with the most time in either set."""
+    """Return the names of the lines with the most time in either set."""
     total: dict[str, int] = {}
     for side in sides:
         for name, line in side.items():
@@ -168,7 +168,7 @@ def judge(
 ) -> BlockComparison:
     """Compare two sets of block values: as pairs if the blocks are pairs, else by Welch's t.
 
-    Batches of one trace are in time order.
+    If the blocks are batches of one trace, they must be in time order.
     """
     from dbdyno.stats.blocks import compare_blocks
     from dbdyno.stats.unpaired import compare_unpaired
@@ -194,7 +194,7 @@ def _counts(values: Array) -> int:
 
 
 def _names_of(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, str | None]]:
-    """Return the class of each event, or the text of each statement."""
+    """Return the class of each event, or the text of each statement, in a family of lines."""
     query = {
         "event": "select event as line, any_value(class) as class from waits group by event",
         "call": "select distinct kind as line from calls",

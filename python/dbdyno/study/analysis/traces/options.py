@@ -13,7 +13,7 @@ class ComparisonOptions:
 
     Attributes:
         names: Names of the two sets.
-        event: Event whose waits are the population; None for the client's calls.
+        event: Event whose waits are compared; None to compare the client's calls.
         merge_literals: True to match all statements by their text without literals.
         level: Confidence level of the intervals.
         threshold: Smallest relative difference that matters.

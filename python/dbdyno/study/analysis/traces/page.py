@@ -1,4 +1,4 @@
-"""Parts of the model of two sets of traces that the pages of experiments have, too."""
+"""Parts of the model of two sets of traces that the model of an experiment has, too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def account(explained: Explanation) -> AccountRow:
 
 
 def arm(at: int, traces: Traces, blocks: Blocks, account: Account, values: Any, options: ComparisonOptions) -> ArmRow:
-    """Return one set as an arm."""
+    """Return one set of traces as an arm of the model."""
     import numpy as np
 
     about = facts(traces)
@@ -75,7 +75,10 @@ def arm(at: int, traces: Traces, blocks: Blocks, account: Account, values: Any, 
 
 
 def _sessions(traces: Traces, count: int) -> str:
-    """Return the sessions as text, such as `7 sessions, 1 of them without a call` (which is in no comparison)."""
+    """Return the number of sessions as text, such as `7 sessions, 1 of them without a call`.
+
+    A session without a call is in no comparison.
+    """
     called = traces.rows("select count(distinct session) as n from calls")[0]["n"]
     left = count - called
     return _number(count, "session") + (f", {left} of them without a call" if 0 < left < count else "")
@@ -91,7 +94,7 @@ def _errors(traces: Traces) -> int:
 
 
 def classical(values: tuple[Any, Any]) -> list[TestRow]:
-    """Return the tests over all values, which assume independence."""
+    """Return the classical tests over all values, which assume that the values are independent."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     if min(v.size for v in values) < 2:
@@ -113,7 +116,7 @@ def classical(values: tuple[Any, Any]) -> list[TestRow]:
 
 
 def quantile_ratio(values: tuple[Any, Any]) -> list[QuantileRatios]:
-    """Return the ratio of other to base for each quantile, pooled over the blocks."""
+    """Return the ratio of the second set to the base for each quantile, pooled over the blocks."""
     import numpy as np
 
     smallest = min(v.size for v in values)
@@ -146,7 +149,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
 
 
 def run(sets: tuple[Traces, Traces], used: UsedBlocks, options: ComparisonOptions) -> RunRow:
-    """Return the head of the page."""
+    """Return the head of the page: the run as a row of the model."""
     a, b = options.names
     subject = f"the waits for {options.event}" if options.event else "the client's executions"
     return {

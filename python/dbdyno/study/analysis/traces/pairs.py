@@ -2,7 +2,7 @@ r"""Pairing of the files of two sets by their names: the same job, traced before
 
 A pattern such as `ms-(\d+)` extracts the key from a file's name: the contents of its groups, or the whole match if it
 has no groups. All files of one key are one side of a pair; files without a counterpart are left out of the comparison,
-and named.
+and their names are reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMED = 6
 
 @dataclass(frozen=True)
 class Pairs:
-    """The keys in order, the files of each on both sides, and the names of files without a counterpart."""
+    """The keys in order, the files of each key in both sets, and the names of files without a counterpart."""
 
     keys: tuple[str, ...]
     files: tuple[dict[str, list[int]], dict[str, list[int]]]
@@ -30,7 +30,7 @@ class Pairs:
 def pair(sets: tuple[Traces, Traces], pattern: str) -> Pairs:
     """Pair the files of two sets by `pattern`, and restrict all later queries to the paired files.
 
-    A table `pairs` (file, pair) and views over the tables of the same names are created in each set.
+    In each set, this creates a table `pairs` (file, pair) and, over each table, a view of the same name.
 
     Raises:
         TraceError: The pattern is not a regular expression, or pairs no file.
@@ -69,7 +69,7 @@ def _files(traces: Traces, pattern: re.Pattern[str]) -> dict[str, list[int]]:
 
 
 def _natural(key: str) -> list[tuple[int, str]]:
-    """Return a sort key by which 9 comes before 10."""
+    """Return a sort key that puts 9 before 10."""
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", key)]
 
 

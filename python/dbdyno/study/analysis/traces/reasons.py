@@ -1,4 +1,4 @@
-"""Causes of a difference in words: one sentence each, with the figures that show it."""
+"""Causes of a difference as text: one sentence for each cause, with the figures that prove it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LEAST = 0.005
 """Share of the longer response time below which a cause gets no sentence."""
 TEXT_MOST = 44
 MOSTLY = 0.5
-"""Share of an increase from which on the statement with most of it is named."""
+"""Share of an increase above which the statement that caused most of it is named."""
 HELD_LEAST = 0.05
-"""Share of a cause's effect from which on the time that others waited for locks is reported with it."""
+"""Share of a cause's effect above which the time that others waited for its locks is reported with it."""
 LITERALS = 10
-"""Number of texts that differ only in literals from which on they are mentioned."""
+"""Number of texts that differ only in literals above which they are mentioned."""
 
 
 def reasons(explained: Explanation, names: tuple[str, str]) -> list[dict[str, object]]:
@@ -48,7 +48,7 @@ def signed_duration(ns: float) -> str:
 
 
 def _holders_text(cause: Cause, explained: Explanation) -> str:
-    """Return who waited for locks during the cause; for a wait for locks, what the holders did."""
+    """Return a text on lock waits caused by this activity or, if the cause is a lock wait, on what holders did."""
     before, after = cause.held_ns
     if abs(after - before) >= HELD_LEAST * abs(cause.effect_ns) > 0:
         return f"; for locks of sessions that were in it others waited {duration(after)} instead of {duration(before)}"
@@ -124,7 +124,7 @@ def _round_trips(cause: Cause, explained: Explanation) -> str:
 
 
 def _main_statement(explained: Explanation) -> str:
-    """Return the statement with most of the change of the round trips, if there is one."""
+    """Return a text that names the statement with most of the change in round trips; empty if there is none."""
     found = _changes_by_owner(explained, ROUND_TRIP, lambda part: part.count)
     whole = sum(found.values())
     change = explained.changes.get(max(found, key=lambda owner: abs(found[owner]), default=""))
@@ -134,7 +134,7 @@ def _main_statement(explained: Explanation) -> str:
 
 
 def _most_of(what: str, explained: Explanation) -> str:
-    """Return the statement with most of the change of a resource, if there is one."""
+    """Return a text that names the statement with most of the change in a resource; empty if there is none."""
     found = _changes_by_owner(explained, what, lambda part: part.time_ns)
     whole = sum(found.values())
     most = max(found, key=lambda owner: found[owner] / (whole or 1.0), default="")
@@ -145,7 +145,7 @@ def _most_of(what: str, explained: Explanation) -> str:
 
 
 def _changes_by_owner(explained: Explanation, what: str, size: Callable[[Part], float]) -> dict[str, float]:
-    """Return how much more of a resource each statement used in the second set."""
+    """Return how much more of a resource each statement used in the second set than in the first."""
     found: dict[str, float] = {}
     for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
         for part in account.parts:
@@ -204,7 +204,7 @@ def _only_in_one(change: Change, explained: Explanation, names: tuple[str, str])
 
 
 def _figures(change: Change, what: tuple[str, ...]) -> str:
-    """Return the figures per execution that changed with the plan."""
+    """Return a text with the figures per execution that changed when the plan changed."""
     told = []
     for name in what:
         one, two = change.per_execution(name)
@@ -214,14 +214,14 @@ def _figures(change: Change, what: tuple[str, ...]) -> str:
 
 
 def statement(change: Change) -> str:
-    """Return a statement for a sentence: its name and the start of its text."""
+    """Return a statement as it is named in a sentence: its name and the start of its text."""
     text = " ".join(change.known.text.split())
     short = text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 1] + "…"
     return f"{change.known.key} ({short})" if short else f"statement {change.known.key or 'of no cursor'}"
 
 
 def number(value: float) -> str:
-    """Return a count, or a mean of counts with three significant digits."""
+    """Return a count as text; a mean of counts has three significant digits."""
     if abs(value - round(value)) < 1e-9 or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"

@@ -1,8 +1,8 @@
 """Changes of the statements of two sets of traces: plan, executions, rows, gets, reads.
 
 Amounts are totals of the sets if both did the same work (the same executions, rows or transactions, within
-`SAME_WORK`). Otherwise they are per transaction or per execution of the client, whichever is the same for more
-statements; so are all effects.
+`SAME_WORK`). Otherwise amounts and effects are per transaction or per execution of the client, whichever unit makes
+more statements equal.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dbdyno.study.analysis.traces.turns import COMMIT, HARD
 Basis = Literal["run", "execution", "transaction"]
 SAME_WORK = 1.02
 TRANSACTIONS_LEAST = 20
-"""Smallest number of transactions that measures how much work was done."""
+"""Smallest number of transactions that can serve as a measure of the work done."""
 NOTABLE = 1.1
-"""Ratio from which on an amount counts as changed."""
+"""Ratio above which an amount counts as changed."""
 NOTABLE_GETS = 1.25
-"""Ratio from which on buffer gets count as changed; it is larger because they vary with read consistency."""
+"""Ratio above which buffer gets count as changed; it is larger because read consistency makes gets vary."""
 PLAN_SHARE = 0.1
-"""A plan with at least this share of a statement's time in one set, and none in the other, is a change."""
+"""Smallest share of a statement's time for plans of only one set that counts as a change of plan."""
 MOST = 30
 
 
 @dataclass(frozen=True)
 class Change:
-    """A statement of either set: its side in each set (None if a set lacks it), and what changed.
+    """A statement of either set: its sums in each set (None if it is missing there), and what changed.
 
     Changes are `new`, `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard parses`.
     """
@@ -43,22 +43,22 @@ class Change:
     what: tuple[str, ...]
 
     def per_execution(self, name: str) -> tuple[float, float]:
-        """Return a figure of the statement per execution of it, on both sides."""
+        """Return a value of the statement per execution, in both sets."""
         found = [getattr(s, name) / max(s.executions, 1) if s else 0.0 for s in self.sides]
         return found[0], found[1]
 
     def executions(self) -> tuple[float, float]:
-        """Return the number of the statement's executions on both sides, on the scale of the comparison."""
+        """Return the number of the statement's executions in both sets, on the scale of the comparison."""
         found = [s.executions * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
         return found[0], found[1]
 
     def time_ns(self) -> tuple[float, float]:
-        """Return the statement's exclusive time on both sides, on the scale of the comparison [ns]."""
+        """Return the statement's exclusive time in both sets, on the scale of the comparison [ns]."""
         found = [s.time_ns * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
         return found[0], found[1]
 
     def plans(self) -> tuple[str, str]:
-        """Return the plan with the most time on each side; empty if none is known."""
+        """Return the plan with the most time in each set; empty if no plan is known."""
         found = [max(s.plans, key=s.plans.__getitem__) if s and s.plans else "" for s in self.sides]
         return found[0], found[1]
 
@@ -71,8 +71,8 @@ class Change:
 def basis_of(first: Account, second: Account) -> Basis:
     """Return "run" (totals are compared) if the sets did the same work, else the unit by which times are divided.
 
-    An application that asks more often for the same answer executes more in each transaction; per execution it would
-    look faster.
+    If an application executes more statements in each transaction for the same result, it would look faster per
+    execution.
     """
     if not first.executions or not second.executions or not differ(first.executions, second.executions, SAME_WORK):
         return "run"
@@ -93,9 +93,10 @@ def basis_of(first: Account, second: Account) -> Basis:
 
 
 def are_transactions_alike(first: Account, second: Account) -> bool:
-    """Return True if transactions are a better common unit of two traces than executions are.
+    """Return True if transactions are a better common unit for two traces than executions are.
 
-    They are if more client statements have equal executions per transaction than equal shares of all executions.
+    They are better if the number of client statements with equal executions per transaction is larger than the number
+    of those with an equal share of all executions.
     """
     if min(first.commits, second.commits) < TRANSACTIONS_LEAST:
         return False
@@ -142,7 +143,7 @@ def _changed_figures(change: Change) -> list[str]:
 
 
 def _other_plan(first: Statement, second: Statement) -> bool:
-    """Return True if a plan with a notable share of the time on one side is missing on the other."""
+    """Return True if plans with a notable share of the time in one set are missing in the other set."""
     if not first.plans or not second.plans:
         return False
     for mine, other in ((first.plans, second.plans), (second.plans, first.plans)):
@@ -157,7 +158,7 @@ def rows_of(
 ) -> list[dict[str, object]]:
     """Return the statements whose time or plan changed, largest difference first, as in JSON and on the pages.
 
-    `judged` has the comparison of the time per execution by statement, if both sets have several.
+    `judged` has, by statement, the comparison of the time per execution, if both sets have several executions.
     """
     least = 0.005 * max(response_ns)
     rows: list[TableRow] = []

@@ -2,8 +2,8 @@
 
 A SQL_ID that is in both sets is the same statement. All others are matched by their text without literals and bind
 variables, so that a thousand statements with literals match the one with bind variables that they should have been, or
-that `cursor_sharing = force` made of them. Comments (those that tools add, with a trace's number in them), the length
-of lists, blanks and case make no difference; hints do.
+that `cursor_sharing = force` made of them. Comments (which tools add, often with a trace number), the length of lists,
+blanks and case are ignored; hints are not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MatchedStatement:
 def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[str, MatchedStatement]:
     """Create a table `matched` (statement, key, text, command) in each set, and return the statements by key.
 
-    `merge_literals` matches all by their text, even those whose SQL_ID is in both sets.
+    If `merge_literals` is True, all statements are matched by their text, even those whose SQL_ID is in both sets.
     """
     listed = [_statements_of(traces) for traces in sets]
     shared = set() if merge_literals else set(listed[0]) & set(listed[1])
@@ -91,7 +91,7 @@ def _matching_key(row: _Statement) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Return a text without what differs between executions of one statement.
+    """Return a text without the parts that differ between executions of the same statement.
 
     >>> fold_text("select a from t where b in (1, 2, 3) /* id='7' */")
     'SELECT A FROM T WHERE B IN (:n)'
@@ -107,7 +107,7 @@ def fold_text(text: str) -> str:
 
 
 def _name(members: list[set[str]]) -> str:
-    """Return the SQL_ID that names a group: that of the set with only one statement of the group, if there is one."""
+    """Return the SQL_ID that names a group; if a set has only one statement in the group, it is that statement's."""
     single = next((own for own in members if len(own) == 1), None)
     return min(single) if single else min(members[0] | members[1])
 

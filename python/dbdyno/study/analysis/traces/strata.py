@@ -1,7 +1,7 @@
-"""Division of the response time of a set into strata: repeated work by kind, in time order.
+"""Division of the response time of a set of traces into strata: repeated work of one kind, in time order.
 
 A stratum is one kind of call of one statement, or the round trips of one statement, or one event between calls.
-`stats.stratified` says what may be concluded from them.
+`stats.stratified` explains what can be concluded from strata.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbdyno.stats.stratified import Stratum
 
 BATCHES = 20
-"""Number of batches of a stratum; fewer if it has fewer parts."""
+"""Number of batches in a stratum; a stratum with fewer calls or waits has fewer batches."""
 What = Literal["response", "database", "cpu"]
 _STRATA = f"""
 create or replace temp table call_strata as
@@ -41,7 +41,7 @@ from turns t join turn_strata s on s.owner = t.owner and s.event is not distinct
   and s.class is not distinct from t.class
 where not t.is_idle
 """
-"""All parts of the response time, each with the number of its stratum."""
+"""Query of the waits between calls, each with the number of its stratum."""
 _BATCHES = """
 create or replace temp table batches (
   owner varchar, name varchar, is_call boolean, is_network boolean,
@@ -52,7 +52,7 @@ _CHOSEN = {"response": "true", "database": "not is_network", "cpu": "is_call"}
 
 
 def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
-    """Return the strata of a total by their owner; needs the table of `make_batches`."""
+    """Return the strata of a total by owner; the table that `make_batches` creates is required."""
     import numpy as np
 
     from dbdyno.stats.stratified import Stratum
@@ -71,7 +71,7 @@ def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
 
 
 def make_batches(traces: Traces) -> None:
-    """Create the table `batches`, the sums of each batch of each stratum; needs the tables of `account`.
+    """Create the table `batches` with the sums of each batch of each stratum; the tables of `account` are required.
 
     The tables of `make_turns` are freed before the calls are read.
     """

@@ -23,10 +23,10 @@ LONGEST = 100
 def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], level: float) -> dict[str, object] | None:
     """Return the tails of two sorted populations, or None if one has fewer than 100 values.
 
-    `threshold_ns` is the base's p99. `exceed`: how many of each set are longer, their share, and the difference of the
-    shares over blocks (Welch, with interval). `longest`: how many of the K longest of both together are from each set,
-    and how many would be if the sets were alike. `quantiles`: p99, p99.9, p99.99 and the longest of each set (None if
-    it has too few values).
+    `threshold_ns` is the base's p99. `exceed`: how many values of each set are longer, their share, and the difference
+    between the shares over blocks (Welch, with interval). `longest`: how many of the K longest values of both sets are
+    from each set, and how many would be if the sets were alike. `quantiles`: p99, p99.9, p99.99 and the longest value
+    of each set (None if a set has too few values).
     """
     import numpy as np
 
@@ -59,7 +59,7 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
 
 
 def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> ExceedanceDifference:
-    """Return the difference of the shares beyond the threshold over blocks, other minus base."""
+    """Return the difference between the shares beyond the threshold (other minus base), over blocks."""
     import numpy as np
 
     shares = []

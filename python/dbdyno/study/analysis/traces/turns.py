@@ -1,7 +1,8 @@
 """Turns of a session: the time between two messages from the client, and the owner of the waits in it.
 
 The owner of a turn is the first statement of the client in it, the end of a transaction if it contains nothing else, or
-else the owner of the turn before. All waits are sorted at once as arrays: DuckDB's windows take six times as long.
+else the owner of the turn before. All waits are sorted together as arrays, because DuckDB's window functions take six
+times as long.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 HARD, COMMIT = "hard parses", "commits"
 FROM_CLIENT = "SQL*Net message from client"
 _CALL, _HARD, _COMMIT = 0, 1, 2
-"""Ranks of the calls that may own a turn: the owner is the first one of the lowest rank."""
+"""Ranks of calls that can own a turn: the owner is the first call with the lowest rank."""
 _NOTHING = -1
 _NAMES = f"""
 create or replace temp table turn_owners as
@@ -51,7 +52,7 @@ from turn_rows left join turn_owners using (owner_code) join turn_kinds using (k
 
 
 def make_turns(traces: Traces) -> None:
-    """Create a view `turns`: the waits between calls with their owner, and whether they are idle; needs `owned`."""
+    """Create a view `turns`: the waits between calls, each with its owner and whether it is idle; needs `owned`."""
     connection = traces.connection
     connection.execute(_NAMES)
     waits = arrays(traces, _WAITS)
@@ -62,7 +63,7 @@ def make_turns(traces: Traces) -> None:
 
 
 def arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
-    """Return the columns of a query without NULL as arrays."""
+    """Return the columns of a query as arrays; the query must return no NULL."""
     import numpy as np
 
     return {name: np.asarray(one) for name, one in traces.connection.execute(query).fetchnumpy().items()}
@@ -78,8 +79,8 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
     """Return the owner of each wait, or -1 if neither its turn nor an earlier turn of the session has an owner.
 
     Args:
-        owners: Calls that may own a turn: `session`, `line`, `owner` and `rank`. The first two columns are removed from
-            it.
+        owners: Calls that can own a turn: `session`, `line`, `owner` and `rank`. The first two columns are removed from
+            this argument.
         waits: The waits between calls: `session`, `line`, and whether a wait `ends` its turn.
     """
     import numpy as np

@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 
 UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
 WHOSE = {"execution": "An execution of the client in ", "transaction": "A transaction in "}
-"""Words for what the compared times belong to, by basis, unless they are the totals of the sets."""
+"""Words for the unit to which the compared times refer, by basis, unless the times are totals of the sets."""
 MANY_TIMES = 3.0
-"""Ratio of executions from which on their numbers come before the reasons."""
+"""Ratio of executions above which the numbers of executions are reported before the reasons."""
 MIX_LEAST = 0.5
-"""Share of a set's executions, in statements that it executes more often, from which on it did other work."""
+"""Share of a set's executions, by statements that it executes more often, above which it did different work."""
 REASONS = 5
 REASON_LEAST = 0.04
-"""Share of the difference from which on a reason is in the verdict, if it is also 1 % of the longer time."""
+"""Share of the difference above which the verdict names a reason, if that is also 1 % of the longer time."""
 INSIDE_LEAST = 0.25
-"""Share of the difference of the database times from which on a reason is given beside them."""
+"""Share of the difference of the database times above which a reason is named after them."""
 ALONE = 5
 SINGLE = 0.5
-"""Share of the difference in calls made once above which nothing says that it would repeat."""
+"""Share of the difference in calls made once above which it is unknown whether the difference would repeat."""
 
 
 @dataclass(frozen=True)
 class UsedBlocks:
-    """Unit of the blocks, number of blocks of each set on which the verdict is based, and total number of blocks."""
+    """Unit of the blocks, the number of blocks in each set behind the verdict, and the number of all blocks in each."""
 
     unit: Unit
     counts: tuple[int, int]
     of: tuple[int, int]
 
     def count_of(self, at: int) -> str:
-        """Return the number as text: `7`, or `6 of 7` if one has nothing to compare."""
+        """Return the number of blocks as text: `7`, or `6 of 7` if one block has nothing to compare."""
         return f"{self.counts[at]}" + (f" of {self.of[at]}" if self.counts[at] != self.of[at] else "")
 
 
@@ -125,8 +125,8 @@ def comparison_words(times: tuple[float, float]) -> str:
 def _more_calls(explained: Explanation, options: ComparisonOptions) -> list[str]:
     """Return a sentence if one set has many times the executions of the other.
 
-    Each execution may then be cheaper although the whole is dearer, for example for a client that asks row by row. Only
-    the reader knows whether both did the same work.
+    Each execution can then be cheaper although the total time is longer, for example if a client fetches row by row.
+    Only the reader knows whether both sets did the same work.
     """
     one, two = explained.accounts
     if explained.basis != "execution" or min(one.executions, two.executions) <= 0:
@@ -165,9 +165,9 @@ def _main(why: list[JsonObject], explained: Explanation) -> list[JsonObject]:
 
 
 def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explanation) -> str:
-    """Return the reason for most of the difference of the database times, unless it was already given.
+    """Return the largest reason for the difference of the database times, if it was not already named.
 
-    A network that varies may be larger and hide it.
+    The text is empty if that reason is small. Variation of the network can be larger and hide such a reason.
     """
     one, two = explained.database_ns
     known = [reason for reason in why if reason["code"] != "round trips" and reason["about"] != ROUND_TRIP]
@@ -178,7 +178,7 @@ def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explanatio
 
 
 def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, options: ComparisonOptions, is_once: bool) -> str:
-    """Return a sentence on what the decision is based on, and what it does not say."""
+    """Return a sentence on the basis of the decision, and on what the decision does not say."""
     unit = used.unit
     if is_once:
         return (
@@ -263,7 +263,7 @@ def warnings_of(
     explained: Explanation,
     pairs: Pairs | None,
 ) -> list[Caution]:
-    """Return the warnings of the trace readers, and what to keep in mind about these two sets."""
+    """Return the warnings of the trace readers, and notes on what to consider about these two sets."""
     sides = [merge_warnings(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
     whose = " and ".join(options.names)
