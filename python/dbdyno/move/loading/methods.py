@@ -32,7 +32,7 @@ from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult
 from dbdyno.move.nouns import with_noun
-from dbdyno.move.reading.run import JobOptions, Say, job_of, new_id, plan_of
+from dbdyno.move.reading.run import JobOptions, Reading, Say, job_of, new_id, plan_of
 
 START_MESSAGES = {
     "straight": "one worker: straight into the table, in one transaction; rows are {}",
@@ -239,7 +239,7 @@ def refuse_misread(
     request = Request(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
     with take_snapshot(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), options)
-        mover = job_of(target, plan, plan.chunks, snapshot, options, None)
+        mover = job_of(Reading(target, plan, plan.chunks, snapshot, options))
         found = 0
         while (event := mover.next(0.2)) is not None:
             if "failed" in event:

@@ -24,12 +24,10 @@ from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
 from dbdyno.move.engines.postgres.source import (
     Request,
-    Snapshot,
     application_name,
     copy_sql,
     failure,
     session_settings,
-    session_sql,
 )
 from dbdyno.move.engines.postgres.staging import FILE, ROW
 from dbdyno.move.engines.postgres.target import TargetTable
@@ -45,9 +43,8 @@ from dbdyno.move.loading.staged_rows import (
     target_description,
     target_tables,
 )
-from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, begin, new_id, run_job
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading, Say, begin, new_id, run_job
 from dbdyno.move.reading.splits import Chunk
 
 OnRestart = Callable[[Plan], None]
@@ -298,46 +295,13 @@ def forwarded_chunk_spec(chunk: Chunk, text: str, into: str) -> MoveChunk:
     return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
 
 
-def job_of_postgres(
-    source: Postgres,
-    plan: Plan,
-    snapshot: Snapshot,
-    options: JobOptions,
-    target: Mapping[str, object],
-    chunks: Sequence[MoveChunk],
-    *,
-    rejects: bool = False,
-) -> _core.MoveJob:
-    """Return the core's job that reads from PostgreSQL and forwards the rows to a target as they arrive."""
-    return _core.MoveJob(
-        {
-            "connection": {**source.conninfo(), "application_name": application_name(plan.id)},
-            "session_sql": session_sql(snapshot.conn, snapshot.id),
-            "target": target,
-            "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
-            "chunks": chunks,
-            "rejects": rejects,
-            "workers": options.workers,
-            "memory_bytes": options.memory_bytes,
-            "rate_bytes_per_s": options.rate_bytes_per_s,
-            "cost_sql": cost_sql(snapshot.conn.info.server_version),
-        }
-    )
-
-
 def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> JobBuilder:
-    def make(
-        source: Postgres,
-        plan: Plan,
-        chunks: Sequence[Chunk],
-        snapshot: Snapshot,
-        options: JobOptions,
-        folder: Path | None,
-    ) -> _core.MoveJob:
+    def make(reading: Reading) -> _core.MoveJob:
+        plan, source = reading.plan, reading.snapshot.conn
         copy = copy_statements(conn, plan, goals)
         each = [
-            forwarded_chunk_spec(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks
+            forwarded_chunk_spec(one, copy_sql(source, plan.tables, one), copy[one.number]) for one in reading.chunks
         ]
-        return job_of_postgres(source, plan, snapshot, options, target_spec(target, conn, plan), each)
+        return _core.MoveJob({**reading.spec(each), "target": target_spec(target, conn, plan)})
 
     return make

@@ -64,10 +64,6 @@ class JobOptions:
     """Key from which masked values are derived; empty for a random one."""
 
 
-JobBuilder = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions, "Path | None"], _core.MoveJob]
-"""Builds the core's job for some chunks."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """Plan of a job, kept in its manifest and sealed."""
@@ -112,6 +108,38 @@ class Plan:
                 "as_text": tuple(given["as_text"]),
             }
         )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Chunks of a plan that one job of the core reads in a snapshot."""
+
+    source: Postgres
+    plan: Plan
+    chunks: Sequence[Chunk]
+    snapshot: Snapshot
+    options: JobOptions
+    folder: Path | None = None
+    """The folder for files; None if rows are only hashed, are forwarded, or all go into one file as `single` says."""
+    single: Mapping[str, Any] | None = None
+
+    def spec(self, chunks: Sequence[MoveChunk]) -> MoveSpec:
+        """Return the core's specification for reading these chunks; the caller adds where the rows go."""
+        conn = self.snapshot.conn
+        return {
+            "connection": {**self.source.conninfo(), "application_name": application_name(self.plan.id)},
+            "session_sql": session_sql(conn, self.snapshot.id),
+            "tables": [{"columns": [column.spec() for column in table.columns]} for table in self.plan.tables],
+            "chunks": chunks,
+            "workers": self.options.workers,
+            "memory_bytes": self.options.memory_bytes,
+            "rate_bytes_per_s": self.options.rate_bytes_per_s,
+            "cost_sql": cost_sql(conn.info.server_version),
+        }
+
+
+JobBuilder = Callable[[Reading], _core.MoveJob]
+"""Builds the core's job for some chunks."""
 
 
 def plan_of(target: Postgres, snapshot: Snapshot, job: str, options: JobOptions) -> Plan:
@@ -274,7 +302,7 @@ def _run(
     progress = ChunkProgress(options.progress, size, size.keys() - {chunk.number for chunk in chunks})
     failed: MoveFailure | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
-    job = make(target, plan, chunks, snapshot, options, ledger.folder)
+    job = make(Reading(target, plan, chunks, snapshot, options, ledger.folder))
     files = {chunk.number: chunk.file for chunk in chunks}
     watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
     done: list[MoveFinishedChunk] = []
@@ -337,62 +365,42 @@ def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
                 raise lost_snapshot()
 
 
-def job_of(
-    target: Postgres,
-    plan: Plan,
-    chunks: Sequence[Chunk],
-    snapshot: Snapshot,
-    options: JobOptions,
-    folder: Path | None,
-    single: Mapping[str, Any] | None = None,
-) -> _core.MoveJob:
-    """Return the core's job for the chunks.
-
-    With `folder` None, rows are only read and hashed, or all go into one file as `single` says.
-    """
-    return _core.MoveJob(job_spec(target, plan, chunks, snapshot, options, folder, single))
+def job_of(reading: Reading) -> _core.MoveJob:
+    """Return the core's job for the chunks."""
+    return _core.MoveJob(job_spec(reading))
 
 
-def job_spec(
-    target: Postgres,
-    plan: Plan,
-    chunks: Sequence[Chunk],
-    snapshot: Snapshot,
-    options: JobOptions,
-    folder: Path | None,
-    single: Mapping[str, Any] | None = None,
-) -> MoveSpec:
+def job_spec(reading: Reading) -> MoveSpec:
     """Return the specification of the core's job for the chunks; see `job_of`."""
+    plan, folder, single = reading.plan, reading.folder, reading.single
     form = "csv" if single is not None and single["form"] == "csv" else "binary"
-    tables = [
+    pieces: list[MoveChunk] = [
+        {
+            "number": chunk.number,
+            "table": chunk.table,
+            "sql": copy_sql(reading.snapshot.conn, plan.tables, chunk, form),
+            "path": None if folder is None else str(folder / chunk.file),
+            "partition": plan.tables[chunk.table].partition,
+        }
+        for chunk in reading.chunks
+    ]
+    return {
+        **reading.spec(pieces),
+        "tables": table_specs(plan),
+        "zstd_level": reading.options.zstd_level,
+        "single": single,
+    }
+
+
+def table_specs(plan: Plan) -> list[JsonObject]:
+    """Return the plan's tables as the core takes them, with the metadata of their files."""
+    return [
         {
             "columns": [column.spec() for column in table.columns],
             "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
         }
         for table in plan.tables
     ]
-    pieces: list[MoveChunk] = [
-        {
-            "number": chunk.number,
-            "table": chunk.table,
-            "sql": copy_sql(snapshot.conn, plan.tables, chunk, form),
-            "path": None if folder is None else str(folder / chunk.file),
-            "partition": plan.tables[chunk.table].partition,
-        }
-        for chunk in chunks
-    ]
-    return {
-        "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
-        "session_sql": session_sql(snapshot.conn, snapshot.id),
-        "tables": tables,
-        "chunks": pieces,
-        "workers": options.workers,
-        "memory_bytes": options.memory_bytes,
-        "rate_bytes_per_s": options.rate_bytes_per_s,
-        "zstd_level": options.zstd_level,
-        "single": single,
-        "cost_sql": cost_sql(snapshot.conn.info.server_version),
-    }
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:

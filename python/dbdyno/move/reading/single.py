@@ -25,6 +25,7 @@ from dbdyno.move.reading.run import (
     NEXT_STEPS,
     JobOptions,
     Plan,
+    Reading,
     Say,
     events,
     job_of,
@@ -116,7 +117,7 @@ def _run(
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None]:
     done: list[MoveFinishedChunk] = []
     failed: MoveFailure | None = None
-    job = job_of(target, plan, plan.chunks, snapshot, options, None, single)
+    job = job_of(Reading(target, plan, plan.chunks, snapshot, options, single=single))
     progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
     try:
         for event in events(job, snapshot):

@@ -39,7 +39,7 @@ from dbdyno.move.engines.postgres.source import Request, application_name
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id, plan_for_transfer
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id, plan_for_transfer, table_specs
 from dbdyno.move.reading.splits import Chunk
 
 BEGIN_S = 60.0
@@ -230,17 +230,6 @@ def file_chunk_builder(folder: Path, *, again: bool = False) -> ChunkSpecBuilder
         return {"tables": table_specs(plan), "chunks": each + second if again else each}
 
     return pieces
-
-
-def table_specs(plan: Plan) -> list[JsonObject]:
-    """Return the plan's tables in the form the Rust core takes them."""
-    return [
-        {
-            "columns": [column.spec() for column in table.columns],
-            "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
-        }
-        for table in plan.tables
-    ]
 
 
 def run_job(

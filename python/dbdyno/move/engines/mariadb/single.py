@@ -12,13 +12,13 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.columns import text_of
 from dbdyno.move.engines.mariadb.cost import sessions_of
-from dbdyno.move.engines.mariadb.job import notes_before, plan_of, start_workers, table_specs
+from dbdyno.move.engines.mariadb.job import notes_before, plan_of, start_workers
 from dbdyno.move.engines.mariadb.source import connect, select_sql
 from dbdyno.move.engines.postgres.source import Request
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id, table_specs
 from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
 
 
