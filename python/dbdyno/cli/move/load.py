@@ -52,11 +52,7 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
             ):
                 click.echo(line)
             return
-        show(
-            load_files(
-                Postgres.open(to, keep_first=True), path, goal, options, shared.say, read_again=again, compare=compare
-            )
-        )
+        show(load_files(Postgres.open(to, keep_first=True), path, goal, options, read_again=again, compare=compare))
 
 
 def _as_job(
@@ -69,7 +65,7 @@ def _as_job(
     refuse_as_job(source, other_options)
     target = Postgres.open(to, keep_first=True)
     with shared.report_interruption(Path(other_options["job"])):
-        show(load(target, Path(source), goal, Path(other_options["job"]), options, shared.say, level))
+        show(load(target, Path(source), goal, Path(other_options["job"]), options, level))
 
 
 def refuse_as_job(source: str, other_options: Mapping[str, Any]) -> None:

@@ -55,9 +55,9 @@ def export_tables(source: str, folder: Path, level: str, options: JobOptions, ot
     if other_options["dry_run"]:
         _show_plan(target, request, options)
         return
-    ledger = begin(target, request, folder, options, shared.say)
+    ledger = begin(target, request, folder, options)
     with shared.report_interruption(folder):
-        second = run_job(target, ledger, options, shared.say, file_chunk_builder(folder, again=level == "source"))
+        second = run_job(target, ledger, options, file_chunk_builder(folder, again=level == "source"))
     finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 
@@ -72,9 +72,7 @@ def write(source: str, to: str, level: str, options: JobOptions, other_options: 
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
         )
     request = request_of(other_options)
-    for line in write_one(
-        MariaDB.open(source), request, to, options, shared.say, read_again=level == "files"
-    ).sentences():
+    for line in write_one(MariaDB.open(source), request, to, options, read_again=level == "files").sentences():
         click.echo(line, err=to == "-")
 
 
@@ -94,14 +92,14 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
     if other_options["job"] is not None:
         refuse_as_job(source, other_options)
         with shared.report_interruption(Path(other_options["job"])):
-            show(load(MariaDB.open(to), Path(source), goal, Path(other_options["job"]), options, shared.say, level))
+            show(load(MariaDB.open(to), Path(source), goal, Path(other_options["job"]), options, level))
         return
     with file_or_stdin(source) as path:
         if other_options["dry_run"]:
             for line in describe_load(MariaDB.open(to), path, goal):
                 click.echo(line)
             return
-        show(load_files(MariaDB.open(to), path, goal, options, shared.say, read_again=again, compare=compare))
+        show(load_files(MariaDB.open(to), path, goal, options, read_again=again, compare=compare))
 
 
 def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
@@ -117,7 +115,7 @@ def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_o
         return
     job = shared.job_folder(other_options)
     with shared.report_interruption(job):
-        show(move(server(source), request, server(to), goal, job, options, shared.say, level))
+        show(move(server(source), request, server(to), goal, job, options, level))
 
 
 def _refuse_into(other_options: Mapping[str, Any]) -> None:
@@ -157,7 +155,6 @@ def resume_job(
                 server(to),
                 ledger,
                 options,
-                shared.say,
                 restart=restart,
                 as_of_now=as_of_now,
                 level=level,
@@ -170,7 +167,7 @@ def resume_job(
         refuse_ended(ledger)
         pieces = file_chunk_builder(job, again=level == "source")
         target = MariaDB.open(source)
-        second = resume(target, ledger, options, shared.say, pieces, restart=restart, as_of_now=as_of_now)
+        second = resume(target, ledger, options, pieces, restart=restart, as_of_now=as_of_now)
     finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 

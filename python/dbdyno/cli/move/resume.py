@@ -92,7 +92,7 @@ def command(
     with (
         shared.report_interruption(job),
         remote_job_builder(ledger) as make,
-        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
+        resume(target, ledger, how, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
     ):
         if make is not None:
             complete_remote_job(ledger)
@@ -136,13 +136,13 @@ def _files(to: str | None, ledger: Ledger, options: JobOptions, level: str, *, r
             from dbdyno.bench.mariadb.server import MariaDB
             from dbdyno.move.engines.mariadb.load_job import resume_load as load_into_mariadb
 
-            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, options, shared.say, level, restart=restart))
+            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, options, level, restart=restart))
             return
         from dbdyno.bench.postgres.server import Postgres
         from dbdyno.move.loading.load_job import resume_load as load_into_postgres
 
         server = Postgres.open(to, keep_first=True)
-        _show_loaded(load_into_postgres(server, ledger, options, shared.say, level, restart=restart))
+        _show_loaded(load_into_postgres(server, ledger, options, level, restart=restart))
 
 
 def _across(
@@ -158,7 +158,6 @@ def _across(
         Postgres.open(to, keep_first=True),
         ledger,
         options,
-        shared.say,
         restart=restart,
         as_of_now=as_of_now,
         level=level,

@@ -183,9 +183,7 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
         )
     request = request_of(other_options)
-    written = write(
-        Postgres.open(source, keep_first=True), request, to, options, shared.say, read_again=level == "files"
-    )
+    written = write(Postgres.open(source, keep_first=True), request, to, options, read_again=level == "files")
     for line in written.sentences():
         click.echo(line, err=to == "-")
 
@@ -223,15 +221,15 @@ def _take(
     if other_options["dry_run"]:
         show_plan(target, request, options)
         return
-    ledger, snapshot = begin(target, request, folder, options, shared.say, place=place)
+    ledger, snapshot = begin(target, request, folder, options, place=place)
     with snapshot, shared.report_interruption(folder):
         with hold_snapshot(target, snapshot, ledger, other_options["hold"]):
             if other_options["engine"] == "spark":
                 from dbdyno.move.spark.job import run as run_on_spark
 
-                run_on_spark(target, ledger, snapshot, options, shared.say, other_options["master"])
+                run_on_spark(target, ledger, snapshot, options, other_options["master"])
             elif place is not None:
-                run_uploading_job(target, ledger, snapshot, options, shared.say)
+                run_uploading_job(target, ledger, snapshot, options)
             else:
-                run_job(target, ledger, snapshot, options, shared.say)
+                run_job(target, ledger, snapshot, options)
         finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, options, proved))

@@ -48,11 +48,12 @@ NEXT_STEPS = {
 }
 
 Say = Callable[[str], None]
+"""Called with each line for the user."""
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Limits and options of a job: workers, memory, rate, piece size, compression, progress, key of the masks."""
+    """Limits and options of a job: workers, memory, rate, piece size, compression, reports, key of the masks."""
 
     workers: int = 2
     memory_bytes: int = MEMORY_BYTES
@@ -60,6 +61,7 @@ class JobOptions:
     piece_bytes: int | None = None
     zstd_level: int = 1
     progress: Show | None = None
+    say: Say = lambda _: None
     mask_key: str = field(default="", repr=False)
     """Key from which masked values are derived; empty for a random one."""
 
@@ -179,7 +181,6 @@ def begin(
     request: Request,
     folder: Path,
     options: JobOptions,
-    say: Say,
     *,
     into: Mapping[str, Any] | None = None,
     job: str | None = None,
@@ -192,7 +193,6 @@ def begin(
         request: The tables or the query to read.
         folder: The job's folder.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         into: The target that the rows go to, or None if they go into files.
         job: The job's id, or None for a new one.
         place: The folder on a Hadoop file system for the files, or None.
@@ -217,7 +217,7 @@ def begin(
         snapshot.__exit__()
         raise
     for line in notes_before(plan, snapshot.conn.info.server_version):
-        say(line)
+        options.say(line)
     return ledger, snapshot
 
 
@@ -241,7 +241,7 @@ def _a(noun: str) -> str:
 
 
 def run_job(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say, make: JobBuilder | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -253,7 +253,6 @@ def run_job(
         ledger: The job's ledger.
         snapshot: The snapshot to read.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         make: Builds the core's job if rows do not go into local files; the caller then marks the job complete.
 
     Raises:
@@ -261,11 +260,11 @@ def run_job(
     """
     ledger.refuse_foreign()
     with ledger.locked():
-        read_chunks(target, ledger, snapshot, options, say, make)
+        read_chunks(target, ledger, snapshot, options, make)
 
 
 def read_chunks(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say, make: JobBuilder | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `run_job`.
 
@@ -282,7 +281,7 @@ def read_chunks(
             failed = _run(target, plan, left, ledger, snapshot, options, make or job_of)
             if failed is None:
                 break
-            if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
+            if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, options.say):
                 raise _failure(failed, plan)
         if make is None:
             ledger.manifest["status"] = "complete"

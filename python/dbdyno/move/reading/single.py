@@ -62,9 +62,7 @@ class WrittenFile:
         return lines if self.cost is None else [*lines, self.cost]
 
 
-def write(
-    target: Postgres, request: Request, to: str, options: JobOptions, say: Say, *, read_again: bool = False
-) -> WrittenFile:
+def write(target: Postgres, request: Request, to: str, options: JobOptions, *, read_again: bool = False) -> WrittenFile:
     """Write one table to a file or to stdout.
 
     Args:
@@ -72,7 +70,6 @@ def write(
         request: The table or query to read.
         to: A path whose suffix chooses the format, or `-` for stdout.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         read_again: Read the written file again and compare its rows (not for CSV).
 
     Raises:
@@ -92,14 +89,14 @@ def write(
                 next_step="name one table for each file",
             )
         for line in notes_before(plan, snapshot.conn.info.server_version):
-            say(line)
+            options.say(line)
         watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
         while True:
             single = {"path": None if path is None else str(path), "form": form, "head": _head(plan)}
             done, failed = _run(target, plan, snapshot, options, single, watch)
             if failed is None:
                 break
-            plan = _as_text(plan, failed, path, say)
+            plan = _as_text(plan, failed, path, options.say)
         rows = sum(one["rows"] for one in done)
         found = None if form == "csv" else f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
         if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):

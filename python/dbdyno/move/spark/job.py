@@ -27,7 +27,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Reading, Say, job_spec, run_job
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Reading, job_spec, run_job
 from dbdyno.move.spark.remote_jobs import complete_remote_job
 
 STOPPED = {"kind": "stopped", "message": "stopped", "column": None, "chunk": None, "table": None, "code": None}
@@ -191,7 +191,6 @@ def run(
     ledger: Ledger,
     snapshot: Snapshot,
     options: JobOptions,
-    say: Say,
     master: str,
     opened: Callable[[str, str], Any] = session,
 ) -> None:
@@ -202,7 +201,6 @@ def run(
         ledger: The job's ledger.
         snapshot: The snapshot to read.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         master: The URL of the Spark master.
         opened: Opens the Spark session.
 
@@ -212,9 +210,9 @@ def run(
     spark = opened(master, f"dbdyno move {ledger.plan['id']}")
     place = ledger.plan.get("place")
     where = "the folder must be the same on every machine" if place is None else f"files go to {place}"
-    say(f"on Spark {spark.version}, {master}: {where}")
+    options.say(f"on Spark {spark.version}, {master}: {where}")
     try:
-        run_job(target, ledger, snapshot, options, say, job_builder(spark.sparkContext, place))
+        run_job(target, ledger, snapshot, options, job_builder(spark.sparkContext, place))
         if place is not None:
             complete_remote_job(ledger, hadoop_settings(spark.sparkContext))
             return

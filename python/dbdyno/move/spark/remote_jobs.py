@@ -15,7 +15,7 @@ from dbdyno.base.core_types import MoveEvent
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger, files_of
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Reading, Say, job_of, run_job
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Reading, job_of, run_job
 from dbdyno.move.spark.files import Hadoop, verify_files
 
 OTHER_SCHEMES = ("postgresql", "postgres", "mariadb", "mysql", "cassandra", "oracle", "file")
@@ -59,15 +59,15 @@ def complete_remote_job(ledger: Ledger, settings: Mapping[str, str] | None = Non
     ledger.save()
 
 
-def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say) -> None:
+def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions) -> None:
     """Read all unfinished chunks and upload each file; a job that fails can be resumed.
 
     Raises:
         MoveError: A chunk failed.
     """
-    say(f"files go to {ledger.plan['place']}")
+    options.say(f"files go to {ledger.plan['place']}")
     with remote_job_builder(ledger) as make:
-        run_job(target, ledger, snapshot, options, say, make)
+        run_job(target, ledger, snapshot, options, make)
     complete_remote_job(ledger)
 
 

@@ -84,7 +84,6 @@ def begin(
     request: Request,
     folder: Path,
     options: JobOptions,
-    say: Say,
     into: Mapping[str, Any] | None = None,
 ) -> Ledger:
     """Create a new job's ledger and write its plan to disk; nothing is read yet.
@@ -94,7 +93,6 @@ def begin(
         request: The tables or the query to read.
         folder: The job's folder.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         into: The target that the rows go to, or None if they go into files.
 
     Raises:
@@ -108,7 +106,7 @@ def begin(
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
     ledger.save()
     for line in notes_before(plan):
-        say(line)
+        options.say(line)
     return ledger
 
 
@@ -128,7 +126,7 @@ def notes_before(plan: Plan) -> list[str]:
 
 @contextlib.contextmanager
 def start_workers(
-    target: MariaDB, plan: Plan, given: Mapping[str, Any], options: JobOptions, say: Say
+    target: MariaDB, plan: Plan, given: Mapping[str, Any], options: JobOptions
 ) -> Iterator[WorkerSessions]:
     """Start workers whose snapshots all show the same instant, and stop them on exit.
 
@@ -137,7 +135,6 @@ def start_workers(
         plan: The job's plan.
         given: The specification's chunks and their destination.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
 
     Raises:
         MoveError: The server reports an error, the workers do not begin in time, or a table was altered meanwhile.
@@ -145,7 +142,7 @@ def start_workers(
     workers = max(min(options.workers, len(given["chunks"])), 1)
     with contextlib.closing(connect(target, plan.id)) as conn:
         try:
-            if workers > 1 and not _lock_tables(conn, target, say):
+            if workers > 1 and not _lock_tables(conn, target, options.say):
                 workers = 1
             at, place = row(conn, "select utc_timestamp(6), coalesce(nullif(@@gtid_binlog_pos, ''), 'no GTID')")
             job = _core.MoveJob(
@@ -233,7 +230,7 @@ def file_chunk_builder(folder: Path, *, again: bool = False) -> ChunkSpecBuilder
 
 
 def run_job(
-    target: MariaDB, ledger: Ledger, options: JobOptions, say: Say, pieces: ChunkSpecBuilder, *, completes: bool = True
+    target: MariaDB, ledger: Ledger, options: JobOptions, pieces: ChunkSpecBuilder, *, completes: bool = True
 ) -> dict[int, MoveFinishedChunk]:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -241,7 +238,6 @@ def run_job(
         target: The MariaDB to read.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         pieces: Builds the chunks and their destination.
         completes: Mark the job complete in the manifest when all chunks are read.
 
@@ -259,10 +255,11 @@ def run_job(
             plan = Plan.from_json(ledger.plan)
             done = ledger.records()
             left = [chunk for chunk in plan.chunks if chunk.number not in done]
-            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, say, pieces)
+            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, pieces)
             if failed is None:
                 break
-            if failed["kind"] != "unrepresentable" or plan.into is not None or not _widen(ledger, plan, failed, say):
+            to_file = failed["kind"] == "unrepresentable" and plan.into is None
+            if not to_file or not _widen(ledger, plan, failed, options.say):
                 raise job_error(failed)
         if completes:
             ledger.manifest["status"] = "complete"
@@ -275,7 +272,6 @@ def _run(
     plan: Plan,
     chunks: Sequence[Chunk],
     options: JobOptions,
-    say: Say,
     pieces: ChunkSpecBuilder,
 ) -> tuple[MoveFailure | None, dict[int, MoveFinishedChunk]]:
     files = {chunk.number: chunk.file for chunk in chunks}
@@ -284,7 +280,7 @@ def _run(
     failed: MoveFailure | None = None
     done: list[MoveFinishedChunk] = []
     second: dict[int, MoveFinishedChunk] = {}
-    with start_workers(target, plan, pieces(plan, chunks), options, say) as running:
+    with start_workers(target, plan, pieces(plan, chunks), options) as running:
         ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
         ledger.save()
         try:
@@ -339,7 +335,6 @@ def resume(
     target: MariaDB,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     pieces: ChunkSpecBuilder,
     *,
     restart: bool,
@@ -353,7 +348,6 @@ def resume(
         target: The MariaDB to read.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         pieces: Builds the chunks and their destination.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
@@ -399,7 +393,7 @@ def resume(
             ledger.manifest["snapshots"].append(NO_SNAPSHOT)
             ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
             ledger.save()
-    return run_job(target, ledger, options, say, pieces, completes=completes)
+    return run_job(target, ledger, options, pieces, completes=completes)
 
 
 def _original_request(plan: Plan) -> Request:

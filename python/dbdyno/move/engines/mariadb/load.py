@@ -44,7 +44,7 @@ from dbdyno.move.loading.files import (
 from dbdyno.move.loading.pieces import CSV, Piece, whole_files
 from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Say, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, new_id
 
 KINDS = {
     "tinyint(1)": "bool",
@@ -68,7 +68,6 @@ def load_files(
     folder: Path,
     load_request: LoadRequest,
     options: JobOptions,
-    say: Say,
     *,
     read_again: bool = False,
     compare: bool = False,
@@ -80,7 +79,6 @@ def load_files(
         folder: A file, or a folder of files.
         load_request: The target table, the mode and the key.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         read_again: Read the staged rows again and compare their hash with that of the files.
         compare: Compare the table with the staged rows before the commit.
 
@@ -93,7 +91,7 @@ def load_files(
     rejects = rejects_of(load_request, files)
     job = new_id()
     with open_session(target, job) as conn, make_target(conn, target, load_request, heads) as goal:
-        say(f"job {job}: staging into {goal.stage_name(job, 0)}")
+        options.say(f"job {job}: staging into {goal.stage_name(job, 0)}")
         placed = rejects is not None
         with make_staging(conn, goal, job, [0], placed=placed):
             done: list[MoveFinishedChunk] = []

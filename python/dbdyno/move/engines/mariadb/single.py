@@ -22,9 +22,7 @@ from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, n
 from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
 
 
-def write(
-    target: MariaDB, request: Request, to: str, options: JobOptions, say: Say, *, read_again: bool = False
-) -> WrittenFile:
+def write(target: MariaDB, request: Request, to: str, options: JobOptions, *, read_again: bool = False) -> WrittenFile:
     """Write one table to a file or to stdout.
 
     Args:
@@ -32,7 +30,6 @@ def write(
         request: The table or query to read.
         to: A path whose suffix chooses the format, or the name for stdout.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         read_again: Read the written file again and compare its rows.
 
     Raises:
@@ -53,12 +50,12 @@ def write(
             f"the job has {len(plan.tables)} tables; one file takes only one", where="TARGET", next_step="name a folder"
         )
     for line in notes_before(plan):
-        say(line)
+        options.say(line)
     while True:
-        done, failed, at = _run(target, plan, options, say, path, form)
+        done, failed, at = _run(target, plan, options, path, form)
         if failed is None:
             break
-        plan = _as_text(plan, failed, path, say)
+        plan = _as_text(plan, failed, path, options.say)
     found = f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
     count = sum(one["rows"] for one in done)
     again = read_again and path is not None
@@ -72,7 +69,7 @@ def write(
 
 
 def _run(
-    target: MariaDB, plan: Plan, options: JobOptions, say: Say, path: Path | None, form: str
+    target: MariaDB, plan: Plan, options: JobOptions, path: Path | None, form: str
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None, str]:
     given = {
         "tables": table_specs(plan),
@@ -83,7 +80,7 @@ def _run(
     }
     done: list[MoveFinishedChunk] = []
     failed: MoveFailure | None = None
-    with start_workers(target, plan, given, options, say) as running:
+    with start_workers(target, plan, given, options) as running:
         progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
         while (event := running.job.next(LOOK_S)) is not None:
             if "done" in event:

@@ -40,7 +40,7 @@ from dbdyno.move.loading import staged_rows, transfer
 from dbdyno.move.loading.files import rejects_of
 from dbdyno.move.loading.request import LoadRequest, LoadResult, MultiTableResult
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading, Say, begin, run_job, table_specs
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading, begin, run_job, table_specs
 from dbdyno.move.reading.splits import Chunk
 
 
@@ -51,7 +51,6 @@ def move(
     load_request: LoadRequest,
     folder: Path,
     options: JobOptions,
-    say: Say,
     level: str,
 ) -> LoadResult | MultiTableResult:
     """Start a new job and run it from its snapshot to the commit; if it fails, the target is unchanged.
@@ -64,9 +63,7 @@ def move(
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
         with transfer.target_session(target, load_request) as conn:
-            ledger = from_mariadb.begin(
-                source, request, folder, options, say, {**asked, "server": target.identity(conn)}
-            )
+            ledger = from_mariadb.begin(source, request, folder, options, {**asked, "server": target.identity(conn)})
             plan = Plan.from_json(ledger.plan)
             try:
                 there = staged_rows.target_tables(conn, plan, load_request)
@@ -74,15 +71,15 @@ def move(
             except BaseException:
                 ledger.discard()
                 raise
-            from_mariadb.run_job(source, ledger, options, say, _to_postgres(target, conn, there), completes=False)
-            return staged_rows.publish_staged(target, conn, ledger, load_request, options, level, say)
+            from_mariadb.run_job(source, ledger, options, _to_postgres(target, conn, there), completes=False)
+            return staged_rows.publish_staged(target, conn, ledger, load_request, options, level)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(open_session(target, "begins"))
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
-            ledger = from_mariadb.begin(source, request, folder, options, say, asked)
+            ledger = from_mariadb.begin(source, request, folder, options, asked)
         else:
-            ledger, snapshot = begin(source, request, folder, options, say, into=asked)
+            ledger, snapshot = begin(source, request, folder, options, into=asked)
             stack.enter_context(snapshot)
         try:
             plan = Plan.from_json(ledger.plan)
@@ -91,11 +88,11 @@ def move(
             ledger.discard()
             raise
         if isinstance(source, MariaDB):
-            from_mariadb.run_job(source, ledger, options, say, _lines(target, conn, load_request), completes=False)
+            from_mariadb.run_job(source, ledger, options, _lines(target, conn, load_request), completes=False)
         else:
             with snapshot:
-                run_job(source, ledger, snapshot, options, say, _lines_of_postgres(target, conn, load_request))
-        return publish_staged(target, conn, ledger, goals, load_request, options, level, say)
+                run_job(source, ledger, snapshot, options, _lines_of_postgres(target, conn, load_request))
+        return publish_staged(target, conn, ledger, goals, load_request, options, level)
 
 
 def _make_targets(
@@ -111,7 +108,6 @@ def resume_transfer(
     target: Postgres | MariaDB,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     *,
     restart: bool,
     as_of_now: bool,
@@ -124,7 +120,6 @@ def resume_transfer(
         target: The server to write.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
         level: The level of verification.
@@ -139,9 +134,9 @@ def resume_transfer(
         def read(conn: Any, goals: Sequence[PostgresTable], restarted: transfer.OnRestart, restart: bool) -> None:
             pieces = _to_postgres(target, conn, goals)
             again = {"restart": restart, "as_of_now": as_of_now}
-            from_mariadb.resume(mariadb, ledger, options, say, pieces, restarted=restarted, completes=False, **again)
+            from_mariadb.resume(mariadb, ledger, options, pieces, restarted=restarted, completes=False, **again)
 
-        return transfer.resume_into(target, ledger, options, say, read, restart=restart, level=level)
+        return transfer.resume_into(target, ledger, options, read, restart=restart, level=level)
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -157,7 +152,6 @@ def resume_transfer(
                     source,
                     ledger,
                     options,
-                    say,
                     _lines(target, conn, into),
                     restart=restart,
                     as_of_now=as_of_now,
@@ -167,11 +161,11 @@ def resume_transfer(
             else:
                 make = _lines_of_postgres(target, conn, into)
                 resume(
-                    source, ledger, options, say, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
+                    source, ledger, options, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
                 ).__exit__()
         else:
             ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
-        return publish_staged(target, conn, ledger, goals, into, options, level, say)
+        return publish_staged(target, conn, ledger, goals, into, options, level)
 
 
 @contextlib.contextmanager
