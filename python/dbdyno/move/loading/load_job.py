@@ -211,7 +211,7 @@ def _work(
                 ledger.record({**chunk, "file": "", "snapshot": 0})
 
             if left:
-                texts = [one.as_string(conn) for one in copies]
+                texts = {number: one.as_string(conn) for number, one in enumerate(copies)}
                 load_pieces(target, conn, left, texts, options, plan.id, record, placed=placed)
             refuse_changed(plan)
         with ledger.phase("publishing"), resumable_errors(ledger, into.table):

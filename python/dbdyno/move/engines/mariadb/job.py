@@ -88,12 +88,7 @@ def begin(
 ) -> Ledger:
     """Create a new job's ledger and write its plan to disk; nothing is read yet.
 
-    Args:
-        target: The MariaDB to read.
-        request: The tables or the query to read.
-        folder: The job's folder.
-        options: Number of workers, memory and other limits.
-        into: The target that the rows go to, or None if they go into files.
+    The arguments are those of `reading.run.begin`.
 
     Raises:
         MoveError: The tables cannot be planned, or the folder cannot be used.
@@ -344,15 +339,7 @@ def resume(
 ) -> dict[int, MoveFinishedChunk]:
     """Resume a job; because its snapshots ended with its workers, the user must choose how.
 
-    Args:
-        target: The MariaDB to read.
-        ledger: The job's ledger.
-        options: Number of workers, memory and other limits.
-        pieces: Builds the chunks and their destination.
-        restart: Read all chunks again from a new snapshot.
-        as_of_now: Read only the missing chunks, from a new snapshot.
-        restarted: Called with the new plan before a restart.
-        completes: Mark the job complete in the manifest when all chunks are read.
+    The arguments are those of `run_job`, and of `reading.resume.resume`.
 
     Returns:
         The records of chunks that were read a second time, by chunk number.

@@ -23,14 +23,7 @@ from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
 
 
 def write(target: MariaDB, request: Request, to: str, options: JobOptions, *, read_again: bool = False) -> WrittenFile:
-    """Write one table to a file or to stdout.
-
-    Args:
-        target: The MariaDB to read.
-        request: The table or query to read.
-        to: A path whose suffix chooses the format, or the name for stdout.
-        options: Number of workers, memory and other limits.
-        read_again: Read the written file again and compare its rows.
+    """Write one table to a file or to stdout; the arguments are those of `reading.single.write`.
 
     Raises:
         MoveError: The format is not available, the file exists, or the server reports an error.

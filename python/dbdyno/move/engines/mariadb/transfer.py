@@ -113,16 +113,7 @@ def resume_transfer(
     as_of_now: bool,
     level: str,
 ) -> LoadResult | MultiTableResult | None:
-    """Resume a job; return None if it turns out to have been published already.
-
-    Args:
-        source: The server to read.
-        target: The server to write.
-        ledger: The job's ledger.
-        options: Number of workers, memory and other limits.
-        restart: Read all chunks again from a new snapshot.
-        as_of_now: Read only the missing chunks, from a new snapshot.
-        level: The level of verification.
+    """Resume a job; return None if it was published already. The arguments are those of `transfer.resume_transfer`.
 
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
