@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +21,7 @@ from dbdyno.cli.cells.options import (
     selection_from,
     selection_options,
 )
-from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
+from dbdyno.cli.output import FLAT, Output, form_of, show_rows
 from dbdyno.cli.pages import FORMATS, page_options
 from dbdyno.cli.pages import show_page as show_whole
 
@@ -58,8 +57,7 @@ def command(
     chosen: str | None,
     sci: bool,
     stats: bool,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     **reach: Any,
 ) -> None:
     """Show the current metrics: value per cell, and an aggregate of all cells.
@@ -75,23 +73,23 @@ def command(
     from dbdyno.cells.collect import collect_once
     from dbdyno.cells.show import age_words, flat_rows, show_page, table_rows
 
-    kind = form_of(form, output, FORMATS)
+    kind = form_of(output, FORMATS)
     mask, pick = reach["mask"], selection_from(reach)
     found = collect_once(hosts_from(reach), access_of(reach), describe=desc)
     report_duplicates(found)
     pick.apply(found)
     page = show_page(found, by=by)
     if kind == "html":
-        show_whole(page, kind, output)
+        show_whole(page, output.as_form(kind))
     elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
-        write_text(output, text) if output else click.echo(text, nl=False)
+        output.echo(text)
     elif kind in FLAT:
-        show_rows(flat_rows(page), kind, output)
+        show_rows(flat_rows(page), output.as_form(kind))
     elif page["rows"]:
         columns = _columns(page, by, per_cell, chosen, output)
         rows = table_rows(page, cells=columns, stats=stats, describe=desc, scientific=sci)
-        show_rows(rows, "table", output)
+        show_rows(rows, output.as_form("table"))
         for sentence in age_words(page):
             click.echo(sentence, err=True)
     failed = report_problems(found.columns)
@@ -102,7 +100,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Path | None) -> bool | Sequence[str]:
+def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Output) -> bool | Sequence[str]:
     """Return which cells get columns: the selected ones, else all if they fit, else none beside `all` and the worst."""
     names = [cell["name"] for cell in page["cells"]]
     if chosen:
@@ -115,7 +113,7 @@ def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output
         return wanted
     if by == "object" or per_cell:
         return per_cell
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and output is None else 200
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and output.path is None else 200
     most = min(MANY, max(2, (room - FIXED) // CELL_WIDTH))
     if len(names) > most:
         click.echo(f"{len(names)} cells: --cells shows a column for each, --cell {names[0]} one", err=True)

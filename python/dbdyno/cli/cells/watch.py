@@ -21,7 +21,7 @@ from dbdyno.cli.cells.options import (
     selection_options,
 )
 from dbdyno.cli.cells.record import every_option, seconds
-from dbdyno.cli.output import heading, show_rows
+from dbdyno.cli.output import Output, heading, show_rows
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection
@@ -92,7 +92,7 @@ def _print(page: WatchPage, collection: Collection, top: int | None, form: str) 
     ages = age_words(show_page(collection))
     heading(f"{at}  {'; '.join(ages)}")
     if rows:
-        show_rows(_lines(rows), "table", None)
+        show_rows(_lines(rows), Output("table"))
     report_missing_changes(page["without"])
     if not rows and not page["without"]:
         click.echo("nothing moved")

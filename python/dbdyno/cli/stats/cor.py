@@ -6,7 +6,7 @@ import click
 
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
+    PartsOutput,
     Row,
     level_option,
     p_fields,
@@ -24,7 +24,7 @@ from dbdyno.cli.stats.options import (
 @level_option
 def command(
     given: Input,
-    output: Output,
+    output: PartsOutput,
     xs: tuple[str, ...],
     y: str,
     kendall: bool,

@@ -8,8 +8,8 @@ import click
 
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
     Part,
+    PartsOutput,
     level_option,
     p_fields,
     reading_options,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @level_option
 def command(
     given: Input,
-    output: Output,
+    output: PartsOutput,
     xs: tuple[str, ...],
     y: str,
     degree: int,

@@ -8,7 +8,7 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
+    PartsOutput,
     Row,
     by_option,
     column_option,
@@ -24,7 +24,7 @@ from dbdyno.cli.stats.options import (
 @option_with_default("--longest", type=Count(0), default=20, help="Number of largest values to list, as whole rows.")
 def command(
     given: Input,
-    output: Output,
+    output: PartsOutput,
     column: str | None,
     by: str | None,
     longest: int,

@@ -8,7 +8,7 @@ import click
 
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
+    PartsOutput,
     Row,
     by_option,
     column_option,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @engine_option
 def command(
     given: Input,
-    output: Output,
+    output: PartsOutput,
     column: str | None,
     by: str | None,
     level: float,

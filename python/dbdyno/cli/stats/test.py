@@ -11,8 +11,8 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
     Part,
+    PartsOutput,
     Row,
     by_option,
     column_option,
@@ -57,7 +57,7 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 @engine_option
 def command(
     given: Input,
-    output: Output,
+    output: PartsOutput,
     column: str | None,
     by: str | None,
     block: str | None,
@@ -220,7 +220,7 @@ def histogram_rows(description: Description, table: bool) -> list[Row]:
     return rows
 
 
-def _from_summary(operands: tuple[str, ...], level: float, output: Output) -> None:
+def _from_summary(operands: tuple[str, ...], level: float, output: PartsOutput) -> None:
     from dbdyno.stats.distributions import normal_log10_p
     from dbdyno.stats.group_tests import welch_from_summary
 

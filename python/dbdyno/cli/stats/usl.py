@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dbdyno.cli.stats.options import Input, Output, Row, level_option, reading_options, y_option
+from dbdyno.cli.stats.options import Input, PartsOutput, Row, level_option, reading_options, y_option
 
 
 @click.command("usl")
@@ -14,7 +14,7 @@ from dbdyno.cli.stats.options import Input, Output, Row, level_option, reading_o
 @level_option
 def command(
     given: Input,
-    output: Output,
+    output: PartsOutput,
     x: str,
     y: str,
     level: float,

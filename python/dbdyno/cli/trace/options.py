@@ -8,13 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from dbdyno.base.escaping import unwrap_stream
 from dbdyno.base.limits import Count, Number
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -143,14 +143,13 @@ def open_selection(chosen: TraceSelection, *, binds: bool = False) -> Iterator[T
 def show_traces(
     chosen: TraceSelection,
     page_of: Callable[[Traces], Mapping[str, Any]],
-    form: str | None,
-    output: Path | None,
+    output: Output,
     *,
     binds: bool = False,
 ) -> None:
     """Show the page of the traces; exit with 2 if some of them could not be read."""
     with open_selection(chosen, binds=binds) as traces:
-        show_page(page_of(traces), form, output)
+        show_page(page_of(traces), output)
         end_with(traces.refused, traces.broken, traces.torn)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cli.output import form_of, key_file_option, show_line, write_text
+from dbdyno.cli.output import Output, form_of, key_file_option, show_line, with_output
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ _SHOWN_S = 1.0
 @key_file_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json is short for --format json.")
 @click.option("-o", "--output", type=FILE, help="Write to this file; its suffix selects the format (txt, json).")
+@with_output
 def command(
     run: Path,
     dsn: str,
@@ -78,8 +79,7 @@ def command(
     begin: str | None,
     end: str | None,
     key_file: Path | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Run again what `trace proxy --binds` or `trace import --log` captured in RUN: sessions, messages, think times.
 
@@ -100,7 +100,7 @@ def command(
     from dbdyno.evidence.encryption import messages_of
     from dbdyno.trace.proxy.replay import ReplayOptions, count_differences, run_replay, speed_of
 
-    kind = form_of(form, output, _FORMATS, "text")
+    kind = form_of(output, _FORMATS, "text")
     wanted = ReplayOptions(speed_of(speed), order == "commit", writes, *_part(begin, end))
     target = Postgres.open(dsn)
     if writes:
@@ -116,10 +116,7 @@ def command(
         if kind == "json"
         else "".join(f"{line}\n" for line in _lines(report, wanted))
     )
-    if output is not None:
-        write_text(output, text)
-    else:
-        click.echo(text, nl=False)
+    output.echo(text)
     if count_differences(report):
         raise click.exceptions.Exit(1)
 
