@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.fail_on import fail_on_option
 from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.mask_option import mask_key_of, mask_key_option, mask_option
 from dbdyno.cli.output import Output, key_file_option, out_option, seed_option, show_line
@@ -98,13 +99,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @option_with_default("--threshold", default="10%", help="Smallest slowdown that counts.")
 @option_with_default("--sets", default=5, type=click.IntRange(1, 20), help="Number of value sets per statement.")
 @option_with_default("--timeout", default="30s", metavar="TIME", help="Limit of each execution of a statement.")
-@click.option(
-    "--fail-on",
-    "fail_on",
-    multiple=True,
-    type=click.Choice(FAILING),
-    help="Exit 1 if a statement is slower, fails, or answers differently.",
-)
+@fail_on_option(FAILING, "Exit 1 if a statement is slower, fails, or answers differently.")
 @seed_option
 @out_option
 @analysis_options

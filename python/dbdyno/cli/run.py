@@ -12,7 +12,7 @@ import click
 from dbdyno.base import escaping
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.cells.options import access_options
-from dbdyno.cli.fail_on import NAMES, met_conditions
+from dbdyno.cli.fail_on import NAMES, fail_on_option, met_conditions
 from dbdyno.cli.output import Output, out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.spread_options import spread_options, workers_of
@@ -61,13 +61,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Do not ask before the IORM plan of cells is changed, or a run from elsewhere is resumed.",
 )
-@click.option(
-    "--fail-on",
-    "fail_on",
-    multiple=True,
-    type=click.Choice(NAMES),
-    help="Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.",
-)
+@fail_on_option(NAMES, "Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.")
 @analysis_options
 @spread_options
 @access_options

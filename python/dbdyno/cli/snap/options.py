@@ -82,20 +82,8 @@ def _target_options(function: F, *, required: bool) -> F:
         ),
         click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
-        option_with_default(
-            "--statement-timeout",
-            type=Number(0.01, DAY_S),
-            default=5.0,
-            metavar="SECONDS",
-            help="Timeout for each query of dbdyno.",
-        ),
-        option_with_default(
-            "--lock-timeout",
-            type=Number(0.01, DAY_S),
-            default=0.5,
-            metavar="SECONDS",
-            help="Timeout for each lock dbdyno waits for.",
-        ),
+        _timeout_option("--statement-timeout", 5.0, "Timeout for each query of dbdyno."),
+        _timeout_option("--lock-timeout", 0.5, "Timeout for each lock dbdyno waits for."),
         click.option(
             "--plans",
             type=click.IntRange(0, 200),
@@ -108,6 +96,10 @@ def _target_options(function: F, *, required: bool) -> F:
     for option in reversed(options):
         command = option(command)
     return cast("F", command)
+
+
+def _timeout_option(name: str, default: float, text: str) -> Callable[[F], F]:
+    return option_with_default(name, type=Number(0.01, DAY_S), default=default, metavar="SECONDS", help=text)
 
 
 def report_damage(store: Store) -> None:
