@@ -119,8 +119,11 @@ def load_request(table: str, other_options: Mapping[str, Any]) -> LoadRequest:
     )
 
 
-def show(loaded: LoadResult | MultiTableResult) -> None:
-    """Print the result, and exit with 1 if rows were rejected or values were changed on loading."""
+def show(loaded: LoadResult | MultiTableResult | None) -> None:
+    """Print the result (None: there was nothing to do), and exit with 1 if rows were rejected or values changed."""
+    if loaded is None:
+        click.echo("The job was published before it was ended: nothing is left to do.")
+        return
     for line in loaded.sentences():
         click.echo(line)
     if loaded.rejected or loaded.rounded:

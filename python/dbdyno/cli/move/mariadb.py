@@ -12,7 +12,7 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import READ_OPTIONS, file_or_stdin, load_request, refuse, refuse_as_job, show
 from dbdyno.cli.move.plan import show_plan, show_table, show_target
-from dbdyno.cli.move.request import request_of
+from dbdyno.cli.move.request import request_for_one_file, request_of
 from dbdyno.cli.move.transfer import target_of
 
 if TYPE_CHECKING:
@@ -66,12 +66,7 @@ def write(source: str, to: str, level: str, options: JobOptions, other_options: 
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
 
-    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
-    if level == "source":
-        raise click.UsageError(
-            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
-        )
-    request = request_of(other_options)
+    request = request_for_one_file(level, other_options)
     for line in write_one(MariaDB.open(source), request, to, options, read_again=level == "files").sentences():
         click.echo(line, err=to == "-")
 
@@ -150,19 +145,8 @@ def resume_job(
         if ledger.plan.get("into"):
             if to is None:
                 raise click.UsageError("the job loads rows into another server: name the target with --target")
-            loaded = resume_transfer(
-                server(source),
-                server(to),
-                ledger,
-                options,
-                restart=restart,
-                as_of_now=as_of_now,
-                level=level,
-            )
-            if loaded is None:
-                click.echo("The job was published before it was ended: nothing is left to do.")
-            else:
-                show(loaded)
+            again = {"restart": restart, "as_of_now": as_of_now}
+            show(resume_transfer(server(source), server(to), ledger, options, level=level, **again))
             return
         refuse_ended(ledger)
         pieces = file_chunk_builder(job, again=level == "source")

@@ -18,7 +18,7 @@ from dbdyno.cli.move import wide as move_wide
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import LOAD_OPTIONS, load_into_table, refuse
 from dbdyno.cli.move.plan import show_plan
-from dbdyno.cli.move.request import request_of
+from dbdyno.cli.move.request import request_for_one_file, request_of
 from dbdyno.cli.move.transfer import transfer_rows
 from dbdyno.cli.parameters import PATH
 from dbdyno.move.spark.remote_jobs import check_reachable, is_hadoop_url
@@ -177,12 +177,7 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.reading.single import write
 
-    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
-    if level == "source":
-        raise click.UsageError(
-            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
-        )
-    request = request_of(other_options)
+    request = request_for_one_file(level, other_options)
     written = write(Postgres.open(source, keep_first=True), request, to, options, read_again=level == "files")
     for line in written.sentences():
         click.echo(line, err=to == "-")
