@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cli.cells.options import (
-    access_of,
-    by_option,
-    hosts_from,
-    reach_options,
-    report_duplicates,
-    report_problems,
-    selection_from,
-    selection_options,
-)
+from dbdyno.cli.cells import options as shared
 from dbdyno.cli.output import FLAT, Output, form_of, show_rows
 from dbdyno.cli.pages import FORMATS, page_options
 from dbdyno.cli.pages import show_page as show_whole
@@ -34,9 +25,9 @@ FIXED, CELL_WIDTH = 60, 15
 
 
 @click.command()
-@reach_options
-@selection_options
-@by_option
+@shared.reach_options
+@shared.selection_options
+@shared.by_option
 @click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells give it.")
 @click.option(
     "-c", "--cells", "per_cell", is_flag=True, help=f"Show a column per cell even for more than {MANY} cells."
@@ -74,9 +65,9 @@ def command(
     from dbdyno.cells.show import age_words, flat_rows, show_page, table_rows
 
     kind = form_of(output, FORMATS)
-    mask, pick = reach["mask"], selection_from(reach)
-    found = collect_once(hosts_from(reach), access_of(reach), describe=desc)
-    report_duplicates(found)
+    mask, pick = reach["mask"], shared.selection_from(reach)
+    found = collect_once(shared.hosts_from(reach), shared.access_of(reach), describe=desc)
+    shared.report_duplicates(found)
     pick.apply(found)
     page = show_page(found, by=by)
     if kind == "html":
@@ -92,7 +83,7 @@ def command(
         show_rows(rows, output.as_form("table"))
         for sentence in age_words(page):
             click.echo(sentence, err=True)
-    failed = report_problems(found.columns)
+    failed = shared.report_problems(found.columns)
     if not page["rows"] and not failed:
         click.echo(f"dbdyno: no metric matches {mask!r}" if mask else "dbdyno: no metric matches", err=True)
         click.echo("  next: a mask matches the whole name: 'FL_.*'", err=True)

@@ -22,14 +22,7 @@ from dbdyno.cli.stats.options import (
 @y_option
 @click.option("--kendall", is_flag=True, help="Kendall's tau as well.")
 @level_option
-def command(
-    given: Input,
-    output: PartsOutput,
-    xs: tuple[str, ...],
-    y: str,
-    kendall: bool,
-    level: float,
-) -> None:
+def command(given: Input, output: PartsOutput, xs: tuple[str, ...], y: str, kendall: bool, level: float) -> None:
     """Correlate -x with -y: Pearson's r with interval and p, Spearman's rho with p.
 
     \b

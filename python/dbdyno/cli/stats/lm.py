@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 @click.option("--no-intercept", is_flag=True, help="Fit without an intercept.")
 @level_option
 def command(
-    given: Input,
-    output: PartsOutput,
-    xs: tuple[str, ...],
-    y: str,
-    degree: int,
-    no_intercept: bool,
-    level: float,
+    given: Input, output: PartsOutput, xs: tuple[str, ...], y: str, degree: int, no_intercept: bool, level: float
 ) -> None:
     """Least squares of -y on one or several -x, with the table that R's summary(lm) prints.
 

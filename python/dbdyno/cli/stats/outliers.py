@@ -22,13 +22,7 @@ from dbdyno.cli.stats.options import (
 @column_option
 @by_option
 @option_with_default("--longest", type=Count(0), default=20, help="Number of largest values to list, as whole rows.")
-def command(
-    given: Input,
-    output: PartsOutput,
-    column: str | None,
-    by: str | None,
-    longest: int,
-) -> None:
+def command(given: Input, output: PartsOutput, column: str | None, by: str | None, longest: int) -> None:
     """List outliers by Tukey's fences, six sigma and modified z, and the largest values as whole rows.
 
     Nothing is left out of anything for being here: the tail is a finding, not dirt.

@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 @by_option
 @level_option
 @engine_option
-def command(
-    given: Input,
-    output: PartsOutput,
-    column: str | None,
-    by: str | None,
-    level: float,
-    engine: str,
-) -> None:
+def command(given: Input, output: PartsOutput, column: str | None, by: str | None, level: float, engine: str) -> None:
     """Count, minimum, quartiles, mean, maximum, standard deviation and tail of a column.
 
     \b

@@ -12,13 +12,7 @@ from dbdyno.cli.stats.options import Input, PartsOutput, Row, level_option, read
 @click.option("-x", "x", metavar="COL", required=True, help="Column of the load (sessions).")
 @y_option
 @level_option
-def command(
-    given: Input,
-    output: PartsOutput,
-    x: str,
-    y: str,
-    level: float,
-) -> None:
+def command(given: Input, output: PartsOutput, x: str, y: str, level: float) -> None:
     """Fit X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)): load -x, throughput -y.
 
     \b
