@@ -37,9 +37,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     ]
     states = {name: Level(name, {f"{card}.start": start}) for name, start in STATES.items()}
     return Plan(
-        title="flash-primer",
-        question=STUDY.question,
-        study="flash-primer",
+        **STUDY.heading,
         arms=combine_levels([primer], spare, choose_levels(states, options["card"], "card"), within=True),
         workload=Workload(kind="update-loop", parameters={"blocks": 100_000, "cpu_us": 20}),
         sessions=sessions,
