@@ -89,6 +89,18 @@ class Plan:
         """Return the plan as a dictionary for the manifest."""
         return asdict(self)
 
+    def with_text(self, failed: MoveFailure, convert: Callable[[Column], Column]) -> Plan | None:
+        """Return the plan with the failed column read as text; None if no column failed, or if it already is text."""
+        if failed["kind"] != "unrepresentable" or "column" not in failed:
+            return None
+        table = self.tables[failed["table"]]
+        column = next((one for one in table.columns if one.name == failed["column"]), None)
+        if column is None or column.kind in ("text", "jsonb", "bytea"):
+            return None
+        columns = tuple(convert(one) if one is column else one for one in table.columns)
+        tables = tuple(replace(one, columns=columns) if one is table else one for one in self.tables)
+        return replace(self, tables=tables, as_text=(*self.as_text, column.name))
+
     @classmethod
     def from_json(cls, given: JsonObject) -> Plan:
         """Return the plan from a manifest whose seal is valid."""
@@ -281,7 +293,7 @@ def read_chunks(
             failed = _run(target, plan, left, ledger, snapshot, options, make or job_of)
             if failed is None:
                 break
-            if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, options.say):
+            if not _widen(ledger, plan, failed, options.say):
                 raise _failure(failed, plan)
         if make is None:
             ledger.manifest["status"] = "complete"
@@ -403,16 +415,12 @@ def table_specs(plan: Plan) -> list[JsonObject]:
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
-    """Switch the failed column to text and discard its table's finished chunks; return False if it already is text."""
-    table = plan.tables[failed["table"]]
-    column = next(one for one in table.columns if one.name == failed["column"])
-    if column.kind in ("text", "jsonb", "bytea"):
+    """Switch the failed column to text and discard its table's finished chunks; return False if none can be."""
+    if (changed := plan.with_text(failed, Column.as_text)) is None:
         return False
-    columns = tuple(one.as_text() if one is column else one for one in table.columns)
-    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
     say(f"{failed['message']}: the column travels as text; its table is read again, in the same snapshot")
     ledger.forget(failed["table"])
-    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.manifest["plan"] = changed.to_json()
     ledger.save()
     return True
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -253,8 +253,7 @@ def run_job(
             failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, pieces)
             if failed is None:
                 break
-            to_file = failed["kind"] == "unrepresentable" and plan.into is None
-            if not to_file or not _widen(ledger, plan, failed, options.say):
+            if plan.into is not None or not _widen(ledger, plan, failed, options.say):
                 raise job_error(failed)
         if completes:
             ledger.manifest["status"] = "complete"
@@ -299,19 +298,15 @@ def _run(
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
-    """Switch the failed column to text and discard all finished chunks; return False if it already is text or bytes.
+    """Switch the failed column to text and discard all finished chunks; return False if none can be.
 
     All tables are read again, because the old snapshots no longer exist.
     """
-    table = plan.tables[failed["table"]]
-    column = next(one for one in table.columns if one.name == failed["column"])
-    if column.kind in ("text", "bytea"):
+    if (changed := plan.with_text(failed, typing.text_of)) is None:
         return False
-    columns = tuple(typing.text_of(one) if one is column else one for one in table.columns)
-    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
     say(f"{failed['message']}: the column travels as text; all is read again, as of a new instant")
     ledger.forget()
-    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.manifest["plan"] = changed.to_json()
     ledger.manifest["snapshots"] = [NO_SNAPSHOT]
     ledger.save()
     return True
