@@ -202,8 +202,7 @@ def _work(
     placed = into.rejects is not None
     with ledger.locked():
         with ledger.phase("loading"), with_full_command(ledger):
-            finished = ledger.records()
-            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
+            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
             children = stage_names(plan, goal)[1]
             copies = [copy_statement(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
 

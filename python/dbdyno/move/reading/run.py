@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,10 @@ class Plan:
     def to_json(self) -> dict[str, object]:
         """Return the plan as a dictionary for the manifest."""
         return asdict(self)
+
+    def unfinished(self, done: Container[int]) -> list[Chunk]:
+        """Return the chunks whose numbers are not among those that are done."""
+        return [chunk for chunk in self.chunks if chunk.number not in done]
 
     def with_text(self, failed: MoveFailure, convert: Callable[[Column], Column]) -> Plan | None:
         """Return the plan with the failed column read as text; None if no column failed, or if it already is text."""
@@ -288,8 +292,7 @@ def read_chunks(
         ledger.make_folders()
         while True:
             plan = Plan.from_json(ledger.plan)
-            done = ledger.records()
-            left = [chunk for chunk in plan.chunks if chunk.number not in done]
+            left = plan.unfinished(ledger.records())
             failed = _run(target, plan, left, ledger, snapshot, options, make or job_of)
             if failed is None:
                 break

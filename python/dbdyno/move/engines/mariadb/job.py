@@ -248,8 +248,7 @@ def run_job(
         ledger.make_folders()
         while True:
             plan = Plan.from_json(ledger.plan)
-            done = ledger.records()
-            left = [chunk for chunk in plan.chunks if chunk.number not in done]
+            left = plan.unfinished(ledger.records())
             failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, pieces)
             if failed is None:
                 break

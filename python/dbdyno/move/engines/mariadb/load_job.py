@@ -35,11 +35,7 @@ START_MESSAGE = "job {}: staging {}, each in a table beside the target; KILL of 
 def load(
     target: MariaDB, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, level: str
 ) -> LoadResult:
-    """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
-
-    Raises:
-        MoveError: The load was refused or failed.
-    """
+    """Start a new job and run it from the files to the commit; see `loading.load_job.load`."""
     plan = plan_of(source, load_request, target.safe_dsn, new_id(), options.workers)
     rejects_of(load_request, [])
     with contextlib.ExitStack() as stack:
@@ -58,11 +54,7 @@ def load(
 def resume_load(
     target: MariaDB, ledger: Ledger, options: JobOptions, level: str, *, restart: bool
 ) -> LoadResult | None:
-    """Resume a job; return None if it turns out to have been published already.
-
-    Raises:
-        MoveError: The job cannot be resumed, or it failed again.
-    """
+    """Resume a job, or return None; see `loading.load_job.resume_load`."""
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -95,8 +87,7 @@ def _work(
     placed = into.rejects is not None
     with ledger.locked():
         with ledger.phase("loading"), with_full_command(ledger):
-            finished = ledger.records()
-            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
+            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
 
             def record(chunk: MoveFinishedChunk) -> None:
                 ledger.record({**chunk, "file": "", "snapshot": 0})

@@ -128,11 +128,7 @@ def publish_staged(
     options: JobOptions,
     level: str,
 ) -> LoadResult | MultiTableResult:
-    """Verify the staged rows and publish them all in one transaction.
-
-    Raises:
-        MoveError: A check failed, or the server refused the rows.
-    """
+    """Verify the staged rows and publish them all in one transaction; see `loading.staged_rows.publish_staged`."""
     options.say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), _server_errors(ledger, load_request.table):
         plan = Plan.from_json(ledger.plan)
