@@ -41,11 +41,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         arms=combine_levels([primer], spare, choose_levels(states, options["card"], "card"), within=True),
         workload=Workload(kind="update-loop", parameters={"blocks": 100_000, "cpu_us": 20}),
         sessions=sessions,
-        schedule=Schedule(
-            blocks=3 if quick else 8,
-            transactions=400 if quick else 1_500,
-            warmup_transactions=300,
-        ),
+        schedule=Schedule(blocks=3 if quick else 8, transactions=400 if quick else 1_500, warmup_transactions=300),
     )
 
 

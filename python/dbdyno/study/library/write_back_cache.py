@@ -38,11 +38,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         arms=arms,
         workload=Workload(kind="update-loop", parameters={"blocks_per_commit": 4}),
         sessions=sessions,
-        schedule=Schedule(
-            blocks=3 if quick else 10,
-            transactions=100 if quick else 150,
-            warmup_transactions=500,
-        ),
+        schedule=Schedule(blocks=3 if quick else 10, transactions=100 if quick else 150, warmup_transactions=500),
     )
 
 
