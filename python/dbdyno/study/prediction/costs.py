@@ -168,11 +168,6 @@ def _client_and_wake(
     return Parameter("client_us", own_us, MEASURED, CLIENT_FROM, unit="us"), wake
 
 
-def _values_per_transaction(observation: Observation, name: str) -> list[float]:
-    """Return a value of the load's reports per transaction, by block."""
-    return [report[name] / report["transactions"] for report in observation.reports if report["transactions"]]
-
-
 def _outside_us(observation: Observation) -> list[float]:
     """Return a transaction's CPU time outside of waits, by block [us]."""
     found = []
