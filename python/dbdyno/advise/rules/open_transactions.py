@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dbdyno.advise.dialect import BOTH, cancel, end_session, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
@@ -120,23 +120,13 @@ def _rule(
     condition: str,
     expects: str,
     risk: str,
-    more: tuple[type, object],
+    more: tuple[type, Callable[[Facts], Iterator[Advice]]],
     engines: tuple[str, ...] = ("postgres",),
 ) -> Rule:
     kind, judge = more
-    return Rule(
-        name=name,
-        family="sessions",
-        title=title,
-        reads=(kind,),
-        condition=condition,
-        expects=expects,
-        risk=risk,
-        source="PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)",
-        refuted="it is over at the next reading",
-        judge=judge,  # type: ignore[arg-type]
-        engines=engines,
-    )
+    source = "PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)"
+    refuted = "it is over at the next reading"
+    return Rule(name, "sessions", title, (kind,), condition, expects, risk, source, refuted, judge, engines)
 
 
 RULES = (
