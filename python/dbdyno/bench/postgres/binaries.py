@@ -125,7 +125,7 @@ def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
     """Yield the folders whose server program can be run, each with its version; other folders are skipped."""
     seen: set[Path] = set()
     for folder in folders:
-        if folder in seen or not all(_is_program(folder / name) for name in PROGRAMS):
+        if folder in seen or not all(is_program(folder / name) for name in PROGRAMS):
             continue
         seen.add(folder)
         version = version_of(folder)
@@ -187,7 +187,8 @@ def _pg_config_bindir(path: str) -> Path | None:
     return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
 
 
-def _is_program(path: Path) -> bool:
+def is_program(path: Path) -> bool:
+    """Return True if the path is a program that this user may run."""
     try:
         return path.is_file() and os.access(path, os.X_OK)
     except OSError:
