@@ -128,7 +128,7 @@ def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
         if folder in seen or not all(is_program(folder / name) for name in PROGRAMS):
             continue
         seen.add(folder)
-        version = version_of(folder)
+        version = version_of(folder / "postgres")
         if version:
             yield Binaries(folder, version, source)
 
@@ -138,16 +138,11 @@ def newest(binaries: Iterable[Binaries]) -> Binaries | None:
     return max(binaries, key=lambda one: _numbers(one.version), default=None)
 
 
-def version_of(bindir: Path) -> str | None:
-    """Return the version from `postgres --version`, such as `15.18` or `19beta1`, or None if it does not run."""
+def version_of(program: Path) -> str | None:
+    """Return the version of a PostgreSQL program, such as `15.18` or `19beta1`, or None if it does not run."""
     try:
         done = subprocess.run(
-            [bindir / "postgres", "--version"],
-            env=child_environment(),
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
+            [program, "--version"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
