@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from dbdyno.base.errors import Error
 from dbdyno.cli.main import cli
-from dbdyno.cli.output import form_of
+from dbdyno.cli.output import Output, form_of
 from dbdyno.evidence.run import Block, find_run, new_run
 
 
@@ -51,10 +51,10 @@ def test_a_file_of_a_suffix_that_names_no_format_is_not_written(words: tuple[str
 
 def test_the_form_is_that_of_the_option_else_of_the_suffix():
     forms = ("table", "csv", "html")
-    assert form_of(None, None, forms) == "table"
-    assert form_of("csv", Path("x.pdf"), forms) == "csv"
-    assert form_of(None, Path("x.HTML"), forms) == "html"
-    assert form_of(None, Path("x.txt"), forms) == "table"
+    assert form_of(Output(), forms) == "table"
+    assert form_of(Output("csv", Path("x.pdf")), forms) == "csv"
+    assert form_of(Output(None, Path("x.HTML")), forms) == "html"
+    assert form_of(Output(None, Path("x.txt")), forms) == "table"
 
 
 def test_the_list_of_runs_fits_the_columns_asked_for(tmp_path: Path):

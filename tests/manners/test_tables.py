@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.cli.output import is_numeric, show_rows
+from dbdyno.cli.output import Output, is_numeric, show_rows
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_digits_stand_under_digits_and_nothing_is_cut_in_two(capsys: pytest.Capt
         }
         for value in ("2.406250000000001e-01", "5e+00")
     ]
-    show_rows(rows, "table", None)
+    show_rows(rows, Output("table"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["FL_IO_W_SKIP_DISABLED_GD", "2.406250000000001e-01"]
     below = next(line for line in lines[2:] if line.startswith("FL_IO"))

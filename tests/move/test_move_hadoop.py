@@ -181,13 +181,13 @@ def test_a_task_that_runs_twice_leaves_one_file(rows: Lab, hdfs: Hdfs) -> None:
     """Read one chunk twice by the executor's reader and the driver's snapshot, as Spark does when it repeats a task."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request, take_snapshot
-    from dbdyno.move.reading.run import JobOptions, job_spec, new_id, plan_of
+    from dbdyno.move.reading.run import JobOptions, Reading, job_spec, new_id, plan_of
     from dbdyno.move.spark.job import read_chunk
 
     source, how = Postgres.open(rows.dsn), JobOptions()
     with take_snapshot(source, Request(tables=["t"]), new_id()) as snapshot:
         plan = plan_of(source, snapshot, new_id(), how)
-        spec = job_spec(source, plan, plan.chunks[:1], snapshot, how, Path())
+        spec = job_spec(Reading(source, plan, plan.chunks[:1], snapshot, how, Path()))
         task = {**spec, "workers": 1, "hadoop": {"place": f"{hdfs.url}/twice", "settings": {}}}
         rows.run("update t set id = -id")
         first, second = read_chunk(task), read_chunk(task)

@@ -189,7 +189,7 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
 
 def loaded(lab: Lab) -> LoadResult:
     """Load the files of `out` into the table u, in this process."""
-    return inward.load_files(Postgres.open(lab.dsn), lab.out, LoadRequest("u"), JobOptions(workers=2), lambda _: None)
+    return inward.load_files(Postgres.open(lab.dsn), lab.out, LoadRequest("u"), JobOptions(workers=2))
 
 
 def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(

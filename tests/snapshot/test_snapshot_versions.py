@@ -41,7 +41,7 @@ def of_wheel(name: str) -> Binaries | None:
     for place in (found.submodule_search_locations or []) if found else []:
         folder = Path(place) / name / "bin"
         if folder.is_dir():
-            return Binaries(folder, version_of(folder) or "", "wheel")
+            return Binaries(folder, version_of(folder / "postgres") or "", "wheel")
     return None
 
 
@@ -96,7 +96,7 @@ def known_load(lab: Lab) -> JsonObject:
 @pytest.mark.soak
 @pytest.mark.parametrize("bindir", FETCHED or [NONE_FETCHED], ids=lambda one: one.parent.name if one else "none")
 def test_a_version_of_the_matrix(bindir: Path, tmp_path: Path):
-    binaries = Binaries(bindir, version_of(bindir) or "", "DBDYNO_PG_BIN")
+    binaries = Binaries(bindir, version_of(bindir / "postgres") or "", "DBDYNO_PG_BIN")
     with EmbeddedPostgres(settings=SETTINGS, binaries=binaries) as server, Lab(server, tmp_path / "snaps") as lab:
         model = known_load(lab)
         calls = {row["text"]: row["calls"] for row in section(model, "sql")["tables"][1]["rows"]}

@@ -20,16 +20,5 @@ def benchmark(
     engines: tuple[str, ...] = ("postgres",),
 ) -> Rule:
     """Return a rule that explains why a benchmark's figures mean less than they seem to."""
-    return Rule(
-        name=name,
-        family="benchmark",
-        title=title,
-        reads=reads,
-        condition=condition,
-        expects="figures that are valid beyond this run",
-        risk="the run takes longer, or needs more data",
-        source=source,
-        refuted=refuted,
-        judge=judge,
-        engines=engines,
-    )
+    expects, risk = "figures that are valid beyond this run", "the run takes longer, or needs more data"
+    return Rule(name, "benchmark", title, reads, condition, expects, risk, source, refuted, judge, engines)

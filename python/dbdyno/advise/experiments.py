@@ -28,13 +28,8 @@ SESSIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
-    """The advice that an experiment tests.
-
-    `engine` is the system identifier of the server that was advised, "" if not known. With `gains`, the proposed value
-    is expected to be faster, otherwise only not slower. `predicted` is the change of throughput with the ends of its
-    band, by a calibrated machine and for this load; None without one.
-    """
+class AdvisedChange:
+    """A change that a rule proposed; `engine` is the system identifier of the advised server, "" if not known."""
 
     rule: str
     subject: str
@@ -42,6 +37,16 @@ class Experiment:
     found: str
     proposed: str
     engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment(AdvisedChange):
+    """The advice that an experiment tests.
+
+    With `gains`, the proposed value is expected to be faster, otherwise only not slower. `predicted` is the change of
+    throughput with the ends of its band, by a calibrated machine and for this load; None without one.
+    """
+
     load: str
     gains: bool = True
     predicted: tuple[float, float, float] | None = None

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.advise.experiments import Experiment
+from dbdyno.advise.experiments import AdvisedChange, Experiment
 from dbdyno.base.errors import AdviceError, Error
 from dbdyno.base.files import state_folder
 from dbdyno.base.json_types import JsonObject
@@ -29,20 +29,13 @@ PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(AdvisedChange):
     """A result of an experiment.
 
-    `engine` is the server that was advised, `ran_on` the one that the experiment ran on, both as system identifiers (""
-    if not known); `gates` are the failed ones. `predicted` and `measured` are the change of throughput with the ends of
-    its interval, by a calibrated machine and by the run.
+    `ran_on` is the system identifier of its server, "" if not known; `gates` are the failed ones. `predicted` and
+    `measured` are the change of throughput with the ends of its interval, by a calibrated machine and by the run.
     """
 
-    rule: str
-    subject: str
-    setting: str
-    found: str
-    proposed: str
-    engine: str
     ran_on: str
     verdict: str
     headline: str
@@ -115,12 +108,7 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
     """Return the result of an experiment that has run."""
     target, facts = next(iter(manifest.targets.items()), ("?", Section()))
     return Proof(
-        rule=experiment.rule,
-        subject=experiment.subject,
-        setting=experiment.setting,
-        found=experiment.found,
-        proposed=experiment.proposed,
-        engine=experiment.engine,
+        **{one.name: getattr(experiment, one.name) for one in fields(AdvisedChange)},
         ran_on=str(facts.get("system_identifier") or ""),
         verdict=verdict_of(str(analysis["verdict"]["decision"]), experiment.gains, experiment.is_blind),
         headline=str(analysis["verdict"]["headline"]),

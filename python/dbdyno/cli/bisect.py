@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.output import Output, out_option, seed_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 
@@ -66,8 +66,7 @@ def command(
     dry_run: bool,
     out: Path,
     seed: int | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Find the commit, between a good and a bad one, that made a program slower or faster.
 
@@ -112,8 +111,8 @@ def command(
         progress.end()
         click.echo("interrupted: builds are kept, and the next search takes them", err=True)
         raise click.exceptions.Exit(130) from stop
-    if output is not None:
+    if output.path is not None:
         click.echo(model["verdict"]["headline"], err=True)
-    show_page(model, form, output)
+    show_page(model, output)
     if len(model["suspects"]) != 1:
         raise click.exceptions.Exit(1)

@@ -15,7 +15,7 @@ import click
 
 from dbdyno.base.errors import CellsError, TraceError
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import FLAT, echo_unchanged, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.output import FLAT, Output, echo_unchanged, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, analysis_options, show_page, write_output
 from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.evidence.run import Run, find_run
@@ -91,8 +91,7 @@ def command(
     closed_loop: bool,
     mask: str | None,
     everything: bool,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Compare two runs, sets of traces, periods of snapshots, or recordings; or recompute one run.
 
@@ -118,27 +117,27 @@ def command(
             "compare takes one or two operands: quote a pattern, so that the shell does not expand it"
         )
     if any(name.startswith("snap:") for name in names):
-        _compare_periods(names, store, (threshold, accept_differences, closed_loop), form, output)
+        _compare_periods(names, store, (threshold, accept_differences, closed_loop), output)
         return
     sources = [_source(name, folder) for name in names]
     if any(isinstance(source, str) for source in sources):
         asked = (event, merge_literals, threshold, pair)
-        _compare_traces(names, sources, asked, think_time, form, output)
+        _compare_traces(names, sources, asked, think_time, output)
         return
     runs = [source for source in sources if isinstance(source, Run)]
     if any(run.manifest.kind == CELLS for run in runs):
         shown = (threshold, mask, accept_differences, everything)
-        _compare_cells(names, runs, shown, form, output)
+        _compare_cells(names, runs, shown, output)
         return
-    _compare_runs(runs, form, output)
+    _compare_runs(runs, output)
 
 
-def _compare_runs(runs: list[Run], form: str | None, output: Path | None) -> None:
+def _compare_runs(runs: list[Run], output: Output) -> None:
     from dbdyno.study.analysis.analyse import analyse
     from dbdyno.study.analysis.pair import analyse_pair
 
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
-    show_analysis(analysis, form, output)
+    show_analysis(analysis, output)
     end_with_verdict(analysis, "compare")
 
 
@@ -157,8 +156,7 @@ def _compare_traces(
     sources: list[Run | str],
     asked: tuple[str | None, bool, float, str | None],
     think_time: str,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     from dbdyno.cli.trace.options import TraceSelection, end_with, open_selection
     from dbdyno.study.analysis.traces.compare import compare_traces
@@ -178,7 +176,7 @@ def _compare_traces(
             _short_names(names), event, merge_literals, threshold=threshold, pair=pair
         )
         analysis = compare_traces(base, other, question)
-        show_analysis(analysis, form, output)
+        show_analysis(analysis, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
     end_with_verdict(analysis, "compare")
 
@@ -187,8 +185,7 @@ def _compare_periods(
     names: tuple[str, ...],
     store: Path,
     asked: tuple[float, bool, bool],
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     from dbdyno.cli.snap.options import report_damage
     from dbdyno.judge.snapshots import compare
@@ -202,7 +199,7 @@ def _compare_periods(
     report_damage(holder)
     threshold, accept, closed_loop = asked
     model = compare(holder, *parts, threshold=threshold, decide=accept, closed_loop=closed_loop)
-    show_page(model, form, output)
+    show_page(model, output)
     if model["verdict"]["word"] == "worse":
         raise click.exceptions.Exit(1)
 
@@ -211,8 +208,7 @@ def _compare_cells(
     names: tuple[str, ...],
     runs: list[Run],
     asked: tuple[float, str | None, bool, bool],
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     from dbdyno.judge.cells_page import compare_page, recordings
 
@@ -225,10 +221,10 @@ def _compare_cells(
     threshold, mask, accept, everything = asked
     one, other = recordings((runs[0], runs[1]), _short_names(names), mask=mask)
     model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
-    if (form or (output.suffix.lower().removeprefix(".") if output else "")) in FLAT:
-        show_rows(model["rows"], form, output)
+    if (output.form or (output.path.suffix.lower().removeprefix(".") if output.path else "")) in FLAT:
+        show_rows(model["rows"], output)
     else:
-        show_page(model, form, output)
+        show_page(model, output)
     if model["verdict"]["word"] == "worse":
         raise click.exceptions.Exit(1)
 
@@ -261,48 +257,48 @@ def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> Non
         raise click.exceptions.Exit(code)
 
 
-def requested_form(form: str | None, output: Path | None) -> str:
+def requested_form(output: Output) -> str:
     """Return the output form of a verdict, given by name or else by the suffix of the file.
 
     Raises:
         Error: the suffix names no form.
     """
-    return form_of(form, output, (*FORMATS, "junit"))
+    return form_of(output, (*FORMATS, "junit"))
 
 
-def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | None) -> None:
+def show_analysis(analysis: Mapping[str, Any], output: Output) -> None:
     """Write an analysis in the requested form, given by name or else by the suffix of the file."""
-    kind = requested_form(form, output)
+    kind, path = requested_form(output), output.path
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 
-    if kind == "html" and output is not None:
-        write_html(analysis, output)
-        click.echo(str(output))
+    if kind == "html" and path is not None:
+        write_html(analysis, path)
+        click.echo(str(path))
     elif kind == "html":
         echo_unchanged(render_html(analysis) + "\n")
     elif kind == "markdown":
         from dbdyno.report.markdown import render_markdown
 
-        write_output(render_markdown(analysis), output)
+        write_output(render_markdown(analysis), path)
     elif kind == "junit":
         from dbdyno.report.junit import render_junit
 
-        write_output(render_junit(analysis), output)
+        write_output(render_junit(analysis), path)
     elif kind == "json":
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
-        if output is None:
+        if path is None:
             echo_unchanged(text)
         else:
-            write_text(output, text)
-    elif kind == "table" and output is None:
+            write_text(path, text)
+    elif kind == "table" and path is None:
         print_analysis(analysis)
-    elif kind == "table" and output is not None:
+    elif kind == "table" and path is not None:
         from dbdyno.report.terminal import render_text
 
-        write_text(output, render_text(analysis, width=100, color=False))
+        write_text(path, render_text(analysis, width=100, color=False))
     else:
-        show_rows(rows(analysis), kind, output)
+        show_rows(rows(analysis), output.as_form(kind))
 
 
 def print_analysis(analysis: Mapping[str, Any]) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 
 
 @click.command("doctor")
 @click.option("--target", help="The server, e.g. postgresql://user@host/db, mariadb. Default: embedded PostgreSQL.")
 @format_options
-def command(target: str | None, form: str | None, output: Path | None) -> None:
+def command(target: str | None, output: Output) -> None:
     """Check server, role and machine: what dbdyno can do with them, and what it cannot.
 
     A role without superuser and a server without OS access are normal cases.
@@ -28,10 +27,10 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
     except TargetError:
         _show_unrestored()
         raise
-    if form in (None, "table") and output is None:
+    if output.is_screen:
         click.echo(_page(checks), nl=False)
     else:
-        show_rows(checks, form, output)
+        show_rows(checks, output)
 
 
 def _show_unrestored() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.output import F
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -10,6 +15,11 @@ if TYPE_CHECKING:
 
 NAMES = ("slower", "cannot-tell", "gate")
 _UNDECIDED = ("unclear", "provisional", "no verdict")
+
+
+def fail_on_option(names: Sequence[str], text: str) -> Callable[[F], F]:
+    """Return the option --fail-on for these conditions."""
+    return click.option("--fail-on", "fail_on", multiple=True, type=click.Choice(names), help=text)
 
 
 def met_conditions(run: Run, analysis: Model, names: tuple[str, ...]) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast
 
 import click
 
@@ -60,8 +62,42 @@ share_option = click.option(
 )
 
 
-def output_options(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
-    """Return a decorator that adds --format with these forms, and -o.
+@dataclass(frozen=True)
+class Output:
+    """Format of an answer (None: by the suffix of the file, or the default), and the file for it (None: stdout)."""
+
+    form: str | None = None
+    path: Path | None = None
+
+    @property
+    def is_screen(self) -> bool:
+        """Return True if the answer is a table on the screen."""
+        return self.form in (None, "table") and self.path is None
+
+    def as_form(self, form: str) -> Self:
+        """Return the same output in this form."""
+        return replace(self, form=form)
+
+    def echo(self, text: str) -> None:
+        """Write text to the file, or print it."""
+        if self.path is None:
+            click.echo(text, nl=False)
+        else:
+            write_text(self.path, text)
+
+
+def with_output(function: F, kind: type[Output] = Output) -> F:
+    """Return a command that takes `form` and `output`, and gives them to the function as an `Output`."""
+
+    @functools.wraps(function)
+    def command(*given: Any, form: str | None, output: Path | None, **rest: Any) -> Any:
+        return function(*given, output=kind(form, output), **rest)
+
+    return cast("F", command)
+
+
+def output_options(formats: Sequence[str], suffixes: str = "", kind: type[Output] = Output) -> Callable[[F], F]:
+    """Return a decorator that adds --format with these forms, and -o, which the function receives as `output`.
 
     The suffix of the -o file selects the format if --format is not given.
     """
@@ -78,7 +114,7 @@ def output_options(formats: Sequence[str], suffixes: str = "") -> Callable[[F], 
         callback=_remember_safe,
         help="Make CSV safe for spreadsheets: put a ' before text that they would read as a formula.",
     )
-    return lambda function: file(form(safe(function)))
+    return lambda function: file(form(safe(with_output(function, kind))))
 
 
 def _remember_safe(ctx: click.Context, option: click.Parameter, value: bool) -> None:
@@ -94,35 +130,36 @@ def csv_safe() -> bool:
 format_options = output_options(FORMATS)
 
 
-def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwise: str = "table") -> str:
+def form_of(output: Output, forms: Sequence[str], otherwise: str = "table") -> str:
     """Return the requested form: by name, else by the suffix of the file, else `otherwise`.
 
     Raises:
         Error: the suffix names none of `forms`, so that no file is written whose content does not match its suffix.
     """
-    if form is not None or output is None:
-        return form or otherwise
-    word = output.suffix.removeprefix(".").lower()
+    if output.form is not None or output.path is None:
+        return output.form or otherwise
+    word = output.path.suffix.removeprefix(".").lower()
     meant = next((known for known in (*_SUFFIXES.get(word, ()), word) if known in forms), None)
     if meant is not None:
         return meant
-    found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
+    place = output.path
+    found = f"the suffix of {place} names no format" if word else f"{place} has no suffix that names a format"
     named = {form: suffix for suffix, meanings in reversed(_SUFFIXES.items()) for form in meanings}
     suffixes = ", ".join(f".{named.get(known, known)}" for known in forms)
     raise Error(found, next_step=f"write to one of {suffixes} (suffixes of the file), or name the format with --format")
 
 
-def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Path | None, *, title: str = "") -> None:
+def show_rows(rows: Sequence[Mapping[str, object]], output: Output, *, title: str = "") -> None:
     """Write rows as a table, CSV, JSON, JSON lines or Arrow to stdout or a file."""
-    kind = form_of(form, output, FORMATS)
+    kind = form_of(output, FORMATS)
     if kind == "arrow":
         from dbdyno.cli import arrow
 
-        arrow.write_rows(rows, output)
+        arrow.write_rows(rows, output.path)
         return
-    text = _text(rows, kind, title, sys.stdout.isatty() and output is None)
-    if output is not None:
-        write_text(output, text)
+    text = _text(rows, kind, title, sys.stdout.isatty() and output.path is None)
+    if output.path is not None:
+        write_text(output.path, text)
     elif kind == "table" or sys.stdout.isatty():
         click.echo(text, nl=not text.endswith("\n"))
     else:

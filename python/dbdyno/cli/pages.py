@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import FLAT, echo_unchanged, form_of, output_options, show_rows, write_text
+from dbdyno.cli.output import FLAT, Output, echo_unchanged, form_of, output_options, show_rows, write_text
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow", "html", "markdown")
 DRAWN = ("svg", "png")
@@ -24,43 +24,44 @@ analysis_options = output_options((*FORMATS, "junit"), " (txt, csv, json, html, 
 """Options for output that has a verdict."""
 
 
-def show_page(model: Mapping[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
+def show_page(model: Mapping[str, Any], output: Output, **words: Any) -> None:
     """Write a page in the requested form, and report the file written.
 
     `words` are passed to the page's `render_text`.
     """
-    own = _own_file(model, output.suffix.removeprefix(".").lower()) if output is not None and form is None else None
-    kind = "own" if own is not None else form_of(form, output, FORMATS if output is None else (*FORMATS, *DRAWN))
+    path = output.path
+    own = _own_file(model, path.suffix.removeprefix(".").lower()) if path is not None and output.form is None else None
+    kind = "own" if own is not None else form_of(output, FORMATS if path is None else (*FORMATS, *DRAWN))
     if own is not None:
-        write_output(own, output)
+        write_output(own, path)
     elif kind == "json":
-        write_output(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
+        write_output(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", path)
     elif kind == "html":
         from dbdyno.report.html import render_html, write_html
 
-        if output is None:
+        if path is None:
             echo_unchanged(render_html(model) + "\n")
         else:
-            write_html(model, output)
+            write_html(model, path)
     elif kind == "markdown":
         from dbdyno.report.markdown import render_markdown
 
-        write_output(render_markdown(model), output)
-    elif kind in DRAWN and output is not None:
+        write_output(render_markdown(model), path)
+    elif kind in DRAWN and path is not None:
         from dbdyno.report.figures import write_figure
 
-        write_figure(model, output)
+        write_figure(model, path)
     elif kind in FLAT:
         from dbdyno.report.flat import rows
 
-        show_rows(rows(model), kind, output)
+        show_rows(rows(model), output.as_form(kind))
     else:
         from dbdyno.report.terminal import render_text
 
-        width, color = terminal(output)
-        write_output(render_text(model, width=width, color=color, **words), output)
-    if output is not None:
-        click.echo(str(output), err=True)
+        width, color = terminal(path)
+        write_output(render_text(model, width=width, color=color, **words), path)
+    if path is not None:
+        click.echo(str(path), err=True)
 
 
 def write_output(text: str, output: Path | None) -> None:

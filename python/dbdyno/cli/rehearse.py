@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.fail_on import fail_on_option
 from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.mask_option import mask_key_of, mask_key_option, mask_option
-from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
+from dbdyno.cli.output import Output, key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.rehearse_load import LoadOptions, is_capture, load_of
@@ -105,13 +106,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     help="Number of sets of parameter values to execute each statement with.",
 )
 @option_with_default("--timeout", default="30s", metavar="TIME", help="Time limit for each execution of a statement.")
-@click.option(
-    "--fail-on",
-    "fail_on",
-    multiple=True,
-    type=click.Choice(FAILING),
-    help="Exit 1 if a statement is slower, fails, or answers differently.",
-)
+@fail_on_option(FAILING, "Exit 1 if a statement is slower, fails, or answers differently.")
 @seed_option
 @out_option
 @analysis_options
@@ -140,8 +135,7 @@ def command(
     fail_on: tuple[str, ...],
     seed: int | None,
     out: Path,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Execute your own statements on OLD and NEW; report which become slower, fail or answer differently.
 
@@ -166,7 +160,7 @@ def command(
     from dbdyno.rehearse.request import Request
     from dbdyno.trace.units import length_ns
 
-    requested_form(form, output)
+    requested_form(output)
     _refuse((new, changes, programs), upgrade, masks, is_replayed=bool(replay or speeds))
     share, masked = _share(threshold), read_masks(masks)
     mask_key = mask_key_of(mask_key_file, masked)
@@ -198,7 +192,7 @@ def command(
         if stopping.asked:
             click.echo(f"interrupted: what was measured is in {run.path}", err=True)
             raise click.exceptions.Exit(130) from Interrupted()
-    _output(run.path, model, form, output)
+    _output(run.path, model, output)
     raise click.exceptions.Exit(_exit(model, fail_on))
 
 
@@ -314,17 +308,18 @@ def _limit_ms(text: str) -> int:
     return limit_ms
 
 
-def _output(folder: Path, model: Mapping[str, Any], form: str | None, output: Path | None) -> None:
+def _output(folder: Path, model: Mapping[str, Any], output: Output) -> None:
     from dbdyno.cli.pages import show_page, write_output
     from dbdyno.report.html import write_html
     from dbdyno.report.junit import render_junit
 
     write_html(model, folder / "report.html")
-    if form == "junit" or (form is None and output is not None and output.suffix == ".xml"):
-        write_output(render_junit(model), output)
+    form, path = output.form, output.path
+    if form == "junit" or (form is None and path is not None and path.suffix == ".xml"):
+        write_output(render_junit(model), path)
         return
-    show_page(model, form, output)
-    if form is None and output is None:
+    show_page(model, output)
+    if form is None and path is None:
         click.echo(f"report: {folder / 'report.html'}")
 
 

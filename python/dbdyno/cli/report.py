@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import folder_option, form_of
+from dbdyno.cli.output import Output, folder_option, form_of, with_output
 from dbdyno.cli.parameters import FILE, FOLDER
 from dbdyno.evidence.run import find_run
 
@@ -34,7 +34,8 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 )
 @click.option("--figures", type=FOLDER, help="Write each figure as PNG and SVG into this folder.")
 @folder_option
-def command(run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path) -> None:
+@with_output
+def command(run_name: str, output: Output, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN from its evidence.
 
     RUN is a name, the end of one, a path, or 'last': a run of a study or a plan, a recording of storage cells, a trace
@@ -47,7 +48,7 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
     """
     from dbdyno.ui.models import model_of
 
-    kind = form_of(form, output, FORMATS, "html")
+    kind = form_of(output, FORMATS, "html")
     given = _job(run_name) or find_run(run_name, folder)
     model = model_of(given, keep=True)
     if figures is not None:
@@ -55,16 +56,16 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
 
         for path in write_figures(model, figures):
             click.echo(str(path))
-        if output is None and form is None:
+        if output == Output():
             return
     if kind == "html":
         from dbdyno.report.html import write_html
 
-        place = output or _place(given)
+        place = output.path or _place(given)
         write_html(model, place)
         click.echo(str(place))
     else:
-        _show(model, "table" if kind == "text" else kind, output)
+        _show(model, output.as_form("table" if kind == "text" else kind))
 
 
 def _job(name: str) -> Path | None:
@@ -93,12 +94,12 @@ def _place(given: Run | Path) -> Path:
     return given.path / "report.html"
 
 
-def _show(model: Mapping[str, Any], kind: str, output: Path | None) -> None:
+def _show(model: Mapping[str, Any], output: Output) -> None:
     if model["kind"] in ("cells", "move", "trace", "rehearsal"):
         from dbdyno.cli.pages import show_page
 
-        show_page(model, kind, output)
+        show_page(model, output)
     else:
         from dbdyno.cli.compare import show_analysis
 
-        show_analysis(model, kind, output)
+        show_analysis(model, output)

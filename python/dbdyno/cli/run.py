@@ -12,8 +12,8 @@ import click
 from dbdyno.base import escaping
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.cells.options import access_options
-from dbdyno.cli.fail_on import NAMES, met_conditions
-from dbdyno.cli.output import out_option, seed_option, share_option
+from dbdyno.cli.fail_on import NAMES, fail_on_option, met_conditions
+from dbdyno.cli.output import Output, out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.spread_options import spread_options, workers_of
 
@@ -61,13 +61,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Change the IORM plan of cells, and resume a run from elsewhere, without asking.",
 )
-@click.option(
-    "--fail-on",
-    "fail_on",
-    multiple=True,
-    type=click.Choice(NAMES),
-    help="Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.",
-)
+@fail_on_option(NAMES, "Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.")
 @analysis_options
 @spread_options
 @access_options
@@ -86,8 +80,7 @@ def command(
     dry_run: bool,
     yes: bool,
     fail_on: tuple[str, ...],
-    form: str | None,
-    output: Path | None,
+    output: Output,
     scheduler: str | None,
     hosts: tuple[str, ...],
     **ways: Any,
@@ -113,7 +106,7 @@ def command(
     from dbdyno.cli.compare import requested_form
     from dbdyno.study.run.progress import progress_for
 
-    requested_form(form, output)  # before anything is run
+    requested_form(output)  # before anything is run
     cut = None if resume_name is None else _cut(what, resume_name, out)
     plan = (
         None
@@ -132,7 +125,7 @@ def command(
         progress.end()
         click.echo(_interruption_note(plan, cut), err=True)
         raise click.exceptions.Exit(130) from stop
-    show(run, form, output, fail_on)
+    show(run, output, fail_on)
 
 
 def _interruption_note(plan: Plan | None, cut: Run | None) -> str:
@@ -315,7 +308,7 @@ def run_plan(plan: Plan, out: Path) -> Run:
         raise click.exceptions.Exit(130) from stop
 
 
-def show(run: Run, form: str | None = None, output: Path | None = None, fail_on: tuple[str, ...] = ()) -> None:
+def show(run: Run, output: Output, fail_on: tuple[str, ...] = ()) -> None:
     """Analyse a run, write its report, and print the verdict in the requested form.
 
     Exits with 1 if there is no verdict because a check failed, or if a condition of `fail_on` is met, and with 2 if
@@ -323,14 +316,14 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
     """
     from dbdyno.cli.compare import end_with_verdict
 
-    analysis = write_report(run, form, output)
+    analysis = write_report(run, output)
     end_with_verdict(analysis, "run")
     if fail_on and (said := met_conditions(run, analysis, fail_on)):
         click.echo(f"--fail-on: {'; '.join(said)}", err=True)
         raise click.exceptions.Exit(1)
 
 
-def write_report(run: Run, form: str | None = None, output: Path | None = None) -> Model:
+def write_report(run: Run, output: Output) -> Model:
     """Analyse a run, write its report and print the verdict; return the analysis."""
     from dbdyno.cli.compare import show_analysis
     from dbdyno.report.html import write_html
@@ -339,7 +332,7 @@ def write_report(run: Run, form: str | None = None, output: Path | None = None) 
     analysis = analyse(run)
     report = run.path / "report.html"
     write_html(analysis, report)
-    show_analysis(analysis, form, output)
+    show_analysis(analysis, output)
     # Output for a program must be alone on stdout.
-    click.echo(f"report: {report}", err=form not in (None, "table"))
+    click.echo(f"report: {report}", err=output.form not in (None, "table"))
     return analysis

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
+from dbdyno.cli.output import FORMATS, STREAMED, Output, folder_option, form_of, format_options, show_rows, stream_rows
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
 from dbdyno.evidence.run import find_run
@@ -37,8 +37,7 @@ def command(
     folder: Path,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Query the evidence of a run, or an interval of snapshots.
 
@@ -56,7 +55,7 @@ def command(
     """
     from dbdyno.evidence.saved_queries import MARK, save_query, saved_query
 
-    form = form_of(form, output, FORMATS)
+    form = form_of(output, FORMATS)
     text = saved_query(query.removeprefix(MARK)) if query.startswith(MARK) else query
     with contextlib.ExitStack() as stack:
         answer = stack.enter_context(_answer(text, run_name, folder, store, target, stack))
@@ -67,9 +66,9 @@ def command(
             from dbdyno.report.tabular import arrow_library
 
             arrow_library()
-            arrow.write_batches(answer.batches(), answer.names, output)
+            arrow.write_batches(answer.batches(), answer.names, output.path)
         elif form in STREAMED:
-            stream_rows(answer.names, answer.rows(), form, output)
+            stream_rows(answer.names, answer.rows(), form, output.path)
         else:
             _show_table(answer, top, output)
     if name is not None:
@@ -96,9 +95,9 @@ def _answer(
     return StoreAnswer(stack.enter_context(Interval(holder, chain[0], chain[-1])), text)
 
 
-def _show_table(answer: RestrictedAnswer, top: int, output: Path | None) -> None:
+def _show_table(answer: RestrictedAnswer, top: int, output: Output) -> None:
     rows = list(answer.rows(top + 1))
-    show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
+    show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], output.as_form("table"))
     if len(rows) > top:
         click.echo(
             f"the first {top:,} rows; there are more\n  next: --top N shows more, --format csv has all of them",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.cli.output import folder_option
+from dbdyno.cli.output import Output, folder_option
 from dbdyno.cli.pages import page_options, show_page
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def command(
     levels: bool,
     results: str | None,
     machine: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Follow all runs of a plan over time: where an arm got faster or slower, and since which run.
 
@@ -82,7 +81,7 @@ def command(
     else:
         runs = [run for run in choose_runs(folder, plan, since) if run.status == "complete"]
         model = trend_of(runs, plan, metric, levels=levels)
-    show_page(model, form, output)
+    show_page(model, output)
     if model["verdict"]["decision"] in ("slower", "no verdict"):
         raise click.exceptions.Exit(1)
 

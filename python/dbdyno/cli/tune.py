@@ -11,7 +11,7 @@ import click
 
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cli.output import out_option, seed_option, share_option
+from dbdyno.cli.output import Output, out_option, seed_option, share_option
 from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
 
@@ -84,7 +84,7 @@ def command(
             from dbdyno.study.run.execute import start
 
             confirmed = start(fresh, out, progress, seed=None if seed is None else seed + 1, ways=ways)
-        show(confirmed)
+        show(confirmed, Output())
     except Interrupted as stop:
         progress.end()
         click.echo("interrupted: the engine is as it was; complete blocks are kept", err=True)

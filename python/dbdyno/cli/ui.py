@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.errors import Error
-from dbdyno.cli.output import folder_option, form_of, output_options
+from dbdyno.cli.output import Output, folder_option, form_of, output_options
 from dbdyno.cli.pages import terminal
 from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 from dbdyno.cli.snap.options import store_option
@@ -60,8 +60,7 @@ def command(
     browser: bool,
     read_only_sql: str,
     page: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show runs and servers as pages in a browser, on this machine only.
 
@@ -86,9 +85,9 @@ def command(
         if not place.is_dir():
             click.echo(f"note: {what}: there is no folder {place}; its pages are empty until it is created", err=True)
     if page is not None:
-        _print(Places(folder, store), page, form, output, sql=read_only_sql == "on")
+        _print(Places(folder, store), page, output, sql=read_only_sql == "on")
         return
-    if form is not None or output is not None:
+    if output != Output():
         raise Error(
             "--format and -o work only with one page", next_step="name the page, as in --page '/search?q=orders'"
         )
@@ -120,15 +119,15 @@ def command(
         preparer.end()
 
 
-def _print(places: Places, page: str, form: str | None, output: Path | None, *, sql: bool) -> None:
+def _print(places: Places, page: str, output: Output, *, sql: bool) -> None:
     """Print one page, or write it into a file."""
     from dbdyno.report.files import write_whole
     from dbdyno.ui.page_printer import print_page
 
-    width, color = terminal(output)
-    made = print_page(places, page, form_of(form, output, FORMS, "text"), width, color, sql=sql)
-    if output is None:
+    width, color = terminal(output.path)
+    made = print_page(places, page, form_of(output, FORMS, "text"), width, color, sql=sql)
+    if output.path is None:
         click.echo(made, nl=False)
     else:
-        write_whole(output, made)
-        click.echo(str(output), err=True)
+        write_whole(output.path, made)
+        click.echo(str(output.path), err=True)

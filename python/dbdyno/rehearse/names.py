@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from dbdyno.move.database.masks import fold_name
+
 DEFAULT_PATH = ("public",)
 _PART = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _NAME = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})?")
@@ -37,7 +39,7 @@ def named_objects(text: str, known: Iterable[str], path: Sequence[str] = DEFAULT
 
 def words_of(text: str) -> list[str]:
     """Return the identifiers in a text, each once; unquoted ones in lower case."""
-    return list(dict.fromkeys(_fold_name(part) for part in _PARTS.findall(text)))
+    return list(dict.fromkeys(fold_name(part) for part in _PARTS.findall(text)))
 
 
 def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[str, ...]:
@@ -52,7 +54,7 @@ def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[
     for setting in settings:
         if found := _PATH.match(setting):
             chosen = found[1].replace("'", '"')
-    names = [user if part in ('"$user"', "$user") else _fold_name(part) for part in _list_names(chosen)]
+    names = [user if part in ('"$user"', "$user") else fold_name(part) for part in _list_names(chosen)]
     return tuple(name for name in names if name) or DEFAULT_PATH
 
 
@@ -62,7 +64,7 @@ def _list_names(text: str) -> list[str]:
 
 def _find_names(text: str, keys: set[str], bare: dict[str, list[str]], path: Sequence[str]) -> Iterator[str]:
     for match in _NAME.findall(text):
-        first, *rest = (_fold_name(part) for part in _PARTS.findall(match))
+        first, *rest = (fold_name(part) for part in _PARTS.findall(match))
         if rest and (key := _key(first, rest[0])) in keys:
             yield key
             continue
@@ -79,7 +81,3 @@ def _without_schema(name: str, keys: set[str], bare: dict[str, list[str]], path:
 
 def _key(schema: str, name: str) -> str:
     return name if schema == "public" else f"{schema}.{name}"
-
-
-def _fold_name(part: str) -> str:
-    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()

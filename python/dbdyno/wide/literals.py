@@ -18,7 +18,6 @@ BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 UNORDERED = {"uuid", "timeuuid", "inet", "duration", "time"}
 """Types whose order in Cassandra differs from the order of their text."""
 NOT_COMPARABLE = {"inet", "duration", "time", "counter"}
-EPOCH = dt.datetime(1970, 1, 1)
 
 
 def is_ordered(kind: Kind) -> bool:

@@ -27,7 +27,6 @@ from dbdyno.wide.mapping import ELEMENT, PARENT, MappedColumn, Relation
 PARTITIONS_MOST = 1000
 """Largest number of partitions that are read one by one; more are read by token ranges."""
 RANGE = {">", ">=", "<", "<="}
-NO_ROWS = "no partition"
 
 
 @dataclass(frozen=True)

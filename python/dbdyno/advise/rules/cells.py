@@ -221,19 +221,7 @@ Judge = Callable[[Facts], Iterator[Advice | InsufficientEvidence]]
 def _rule(
     name: str, title: str, reads: tuple[type, ...], condition: str, expects: str, risk: str, refuted: str, judge: Judge
 ) -> Rule:
-    return Rule(
-        name=name,
-        family="cells",
-        title=title,
-        reads=reads,
-        condition=condition,
-        expects=expects,
-        risk=risk,
-        source=_MANUAL,
-        refuted=refuted,
-        judge=judge,
-        engines=("cells",),
-    )
+    return Rule(name, "cells", title, reads, condition, expects, risk, _MANUAL, refuted, judge, engines=("cells",))
 
 
 RULES = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.faults import (
@@ -124,12 +125,11 @@ def _end(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     )
 
 
+_rule = partial(Rule, family="faults", reads=(Server,))
 RULES = (
-    Rule(
+    _rule(
         name="known_faults",
-        family="faults",
         title="Known faults of this version and these settings",
-        reads=(Server,),
         condition="a known fault affects the version, and its condition holds (a setting, an index method, a standby, "
         "a counter)",
         expects="the cost of the fault, if the load is affected",
@@ -139,11 +139,9 @@ RULES = (
         judge=_by_setting,
         engines=_ENGINES,
     ),
-    Rule(
+    _rule(
         name="version_faults",
-        family="faults",
         title="Known faults of the version",
-        reads=(Server,),
         condition="the version has known faults for which no further condition is checked, and a release has the fix",
         expects="the cost of each fault, if the load is affected",
         risk="an update needs a restart",
@@ -152,11 +150,9 @@ RULES = (
         judge=_by_version,
         engines=_ENGINES,
     ),
-    Rule(
+    _rule(
         name="missing_minor",
-        family="faults",
         title="Missing minor releases",
-        reads=(Server,),
         condition=f"the table of releases (as of {AS_OF}) has a later minor release",
         expects="the fixes of these releases",
         risk="the update needs a restart",
@@ -164,11 +160,9 @@ RULES = (
         refuted="the vendor's package has the fixes under the old number",
         judge=_minor,
     ),
-    Rule(
+    _rule(
         name="end_of_life",
-        family="faults",
         title="A major version out of support",
-        reads=(Server,),
         condition=f"the major version's end of support (table as of {AS_OF}) is before the server's date",
         expects="new fixes",
         risk="a major upgrade changes plans: measure before and after",

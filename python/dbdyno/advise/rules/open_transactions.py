@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dbdyno.advise.dialect import BOTH, cancel, end_session, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
@@ -26,20 +26,17 @@ def _idle(facts: Facts) -> Iterator[Advice]:
         holds = one.xmin_age is not None and one.state_s >= IDLE_S
         if not (holds or one.waiters):
             continue
-        yield Advice(
+        yield _of_session(
+            facts,
+            one,
             f"process {one.pid} ({_client(one)}) is idle in a transaction for {duration(one.state_s)}"
             + (f"; {with_noun(one.waiters)} waiting behind its locks" if one.waiters else ""),
-            _evidence(facts, one),
             f"the {duration(one.waited_s)} that others waited so far, and what follows"
             if one.waiters
             else "vacuum may clean up again; harmless without lock and snapshot",
-            (
-                "-- have the application end its transaction before it waits for anything else",
-                _TIMEOUT[is_mariadb(facts)],
-                f"-- now: {end_session(facts, one.pid)}",
-            ),
-            subject=f"process {one.pid}",
-            source=source(facts, "InnoDB Lock Modes; INNODB_TRX"),
+            "-- have the application end its transaction before it waits for anything else",
+            _TIMEOUT[is_mariadb(facts)],
+            f"-- now: {end_session(facts, one.pid)}",
         )
 
 
@@ -54,17 +51,14 @@ def _find_long_transactions(facts: Facts) -> Iterator[Advice]:
     for age, one in sorted(oldest.items(), reverse=True):
         if not (age >= HELD_AGE or one.transaction_s >= LONG_S):
             continue
-        yield Advice(
+        yield _of_session(
+            facts,
+            one,
             f"the transaction of process {one.pid} ({_client(one)}) is open for {duration(one.transaction_s)};"
             f" {count(age)} transactions began since, and vacuum keeps every row that died in them",
-            _evidence(facts, one),
             "scans stop reading rows that died since; by how much only dead rows per page tell",
-            (
-                "-- end it in its application, or run reports on a standby or in portions",
-                f"-- now: {end_session(facts, one.pid)}",
-            ),
-            subject=f"process {one.pid}",
-            source=source(facts, "InnoDB Lock Modes; INNODB_TRX"),
+            "-- end it in its application, or run reports on a standby or in portions",
+            f"-- now: {end_session(facts, one.pid)}",
         )
 
 
@@ -72,17 +66,14 @@ def _queue(facts: Facts) -> Iterator[Advice]:
     for one in facts.rows_of(Session):
         if not one.waiters or one.blocked_by or one.waited_s < WAITED_S or one.state.startswith("idle in"):
             continue
-        yield Advice(
+        yield _of_session(
+            facts,
+            one,
             f"process {one.pid} ({_client(one)}) is at the head of a queue:"
             f" {with_noun(one.waiters)} waiting for its locks",
-            _evidence(facts, one),
             f"{duration(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
-            (
-                "-- set lock_timeout in sessions that run DDL, and try again",
-                f"-- now: {cancel(facts, one.pid)}",
-            ),
-            subject=f"process {one.pid}",
-            source=source(facts, "InnoDB Lock Modes; INNODB_TRX"),
+            "-- set lock_timeout in sessions that run DDL, and try again",
+            f"-- now: {cancel(facts, one.pid)}",
         )
 
 
@@ -100,6 +91,11 @@ def _find_prepared_transactions(facts: Facts) -> Iterator[Advice]:
             (f"-- ask its coordinator, then: commit prepared or rollback prepared {literal(one.name)}",),
             subject=one.name,
         )
+
+
+def _of_session(facts: Facts, session: Session, sentence: str, expected: str, *fix: str) -> Advice:
+    subject, manual = f"process {session.pid}", source(facts, "InnoDB Lock Modes; INNODB_TRX")
+    return Advice(sentence, _evidence(facts, session), expected, fix, subject=subject, source=manual)
 
 
 def _client(session: Session) -> str:
@@ -124,23 +120,13 @@ def _rule(
     condition: str,
     expects: str,
     risk: str,
-    more: tuple[type, object],
+    more: tuple[type, Callable[[Facts], Iterator[Advice]]],
     engines: tuple[str, ...] = ("postgres",),
 ) -> Rule:
     kind, judge = more
-    return Rule(
-        name=name,
-        family="sessions",
-        title=title,
-        reads=(kind,),
-        condition=condition,
-        expects=expects,
-        risk=risk,
-        source="PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)",
-        refuted="it is over at the next reading",
-        judge=judge,  # type: ignore[arg-type]
-        engines=engines,
-    )
+    source = "PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)"
+    refuted = "it is over at the next reading"
+    return Rule(name, "sessions", title, (kind,), condition, expects, risk, source, refuted, judge, engines)
 
 
 RULES = (

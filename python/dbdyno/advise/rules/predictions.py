@@ -128,19 +128,10 @@ def _rule(
     judge: Callable[[Facts], Iterator[Advice]],
     setting: str = "",
 ) -> Rule:
-    return Rule(
-        name=name,
-        family="predicted",
-        title=title,
-        reads=(Setting, PredictedEffect),
-        condition=condition,
-        expects="throughput and p99 as a calibrated machine predicts them, with a band",
-        risk=risk,
-        source="dbdyno model calibrate, a machine measured here; docs/how-to/predict.md says what it leaves out (2026)",
-        refuted="both values under the same load do not differ as predicted: --prove compares",
-        judge=judge,
-        setting=setting,
-    )
+    reads, expects = (Setting, PredictedEffect), "throughput and p99 as a calibrated machine predicts them, with a band"
+    source = "dbdyno model calibrate, a machine measured here; docs/how-to/predict.md says what it leaves out (2026)"
+    refuted = "both values under the same load do not differ as predicted: --prove compares"
+    return Rule(name, "predicted", title, reads, condition, expects, risk, source, refuted, judge, setting=setting)
 
 
 _MORE = "the model predicts 5 % more throughput or more, and its whole band is above 0"

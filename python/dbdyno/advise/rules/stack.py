@@ -158,18 +158,8 @@ def _find_measured_limits(facts: Facts) -> Iterator[Advice | InsufficientEvidenc
 
 def _rule(name: str, title: str, condition: str, expects: str, refuted: str) -> Rule:
     judge = {"starved_layer": _starves, "port_overflow": _overflow, "measured_queue": _find_measured_limits}[name]
-    return Rule(
-        name=name,
-        family="stack",
-        title=title,
-        reads=(Stack, Layer),
-        condition=condition,
-        expects=expects,
-        risk="a deeper queue makes single commands slower if the layers below are busy; other hosts share the ports",
-        source=_SOURCE,
-        refuted=refuted,
-        judge=judge,
-    )
+    risk = "a deeper queue makes single commands slower if the layers below are busy; other hosts share the ports"
+    return Rule(name, "stack", title, (Stack, Layer), condition, expects, risk, _SOURCE, refuted, judge)
 
 
 RULES = (

@@ -93,6 +93,7 @@ class EmbeddedCassandra(EmbeddedServer):
 
     source = "jars"
     start_s = 300.0
+    failure_step = "check that 1 GB of memory is free, or use a running cluster: --target cassandra://host/keyspace"
 
     def __init__(self, *, guardian: Guardian | None = None, workdir: Path | None = None) -> None:
         super().__init__(guardian)
@@ -176,10 +177,3 @@ class EmbeddedCassandra(EmbeddedServer):
             self.connect().execute(f"create keyspace if not exists {KEYSPACE} with replication = {how}")
         except (NoHostAvailable, DriverException) as error:
             raise self._failure(f"the embedded server does not answer: {error}") from None
-
-    def _failure(self, message: str) -> TargetError:
-        return TargetError(
-            f"{message}; the last lines of its log:{self.log_tail()}",
-            where=str(self.folder),
-            next_step="check that 1 GB of memory is free, or use a running cluster: --target cassandra://host/keyspace",
-        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -193,9 +193,12 @@ class ClientArm:
 
     def kill(self) -> None:
         """End the process immediately."""
+        self._close(lambda process: process.kill())
+
+    def _close(self, end: Callable[[ClientProcess], object]) -> None:
         process, self.process, self.open, self.accounted = self.process, None, False, TimeCoverage()
         if process is not None:
-            process.kill()
+            end(process)
             self._end_what_it_started()
         if self.line is not None:
             self.line.close()
@@ -206,12 +209,7 @@ class ClientArm:
 
     def end(self) -> None:
         """Let the process end, or end it, and remove its undo."""
-        process, self.process, self.open, self.accounted = self.process, None, False, TimeCoverage()
-        if process is not None:
-            process.end()
-            self._end_what_it_started()
-        if self.line is not None:
-            self.line.close()
+        self._close(lambda process: process.end())
         if self.guardian is not None and self.undo is not None:
             self.guardian.discard(self.undo)
             self.undo = None

@@ -39,6 +39,8 @@ class EmbeddedServer(Closeable):
     """Longest wait for the server to become ready, in seconds."""
     databases = "."
     """Folder of all databases, relative to the data folder."""
+    failure_step = "correct the setting that the log names"
+    """Next step if the server does not start or answer."""
     keep = False
     """True if the folder is kept at the end for inspection."""
 
@@ -98,9 +100,10 @@ class EmbeddedServer(Closeable):
             TargetError: The server did not start; the error includes the end of its log.
         """
 
-    @abstractmethod
     def _failure(self, message: str) -> TargetError:
         """Return an error that includes the end of the log and the next step."""
+        words = f"{message}; the last lines of its log:{self.log_tail()}"
+        return TargetError(words, where=str(self.folder), next_step=self.failure_step)
 
     def facts(self) -> dict[str, str | bool]:
         """Return the origin of the server's programs, its user, its data folder, and whether that is in memory.

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.bench.engine.volumes import volumes_of
 from dbdyno.bench.protocol import RunLayout
 from dbdyno.study.plan.network import line_parameters
+from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm, LoadSpec
+    from dbdyno.bench.engine.target import EngineTarget
     from dbdyno.study.plan.plan import Arm, Plan
     from dbdyno.study.plan.schedule import Timing
 
+Target = TypeVar("Target", bound="EngineTarget")
+Prepared = TypeVar("Prepared", bound="PreparedEnginePlan")
 WHOLE_SERVER = {
     "restart": ("restart", "needs a restart"),
     "reload": ("reload", "needs a reload"),
@@ -60,6 +67,49 @@ class PreparedEnginePlan(RunLayout, ABC):
     @abstractmethod
     def load_spec(self) -> LoadSpec:
         """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
+
+
+@contextlib.contextmanager
+def open_each(plan: Plan, opened_by: Callable[[Arm, int], AbstractContextManager[Target]]) -> Iterator[list[Target]]:
+    """Open the server of each arm, each server once (it is the first, second and so on), and yield them in order.
+
+    Raises:
+        TargetError: A server does not answer or start, or the user's configuration names it as live.
+    """
+    opened: dict[str, Target] = {}
+    with contextlib.ExitStack() as stack:
+        for arm in plan.arms:
+            if (place := _place(plan, arm)) not in opened:
+                opened[place] = stack.enter_context(opened_by(arm, len(opened) + 1))
+                opened[place].refuse_live()
+        yield [opened[_place(plan, arm)] for arm in plan.arms]
+
+
+def _place(plan: Plan, arm: Arm) -> str:
+    """Return a key that is equal for arms that share a server."""
+    if arm.server is None and not plan.device_of(arm):
+        return f"dsn {arm.dsn or plan.dsn}"
+    return f"{arm.server!r} {volumes_of(plan.device_of(arm))!r}"
+
+
+def lay_out(
+    ready: Callable[..., Prepared],
+    plan: Plan,
+    arms: Sequence[EngineArm],
+    switch: tuple[str, str],
+    seed: int | None,
+    notes: tuple[str, ...],
+    free: Callable[[Any], int | None],
+) -> Prepared:
+    """Return the plan with its timing and blocks; fail now if the load could not run or a server would refuse it."""
+    from dbdyno import _core
+
+    how = timing(plan.schedule, switch[0])
+    seed = choose_seed(plan, seed)
+    check_room(plan, arms, how, free)
+    prepared = ready(plan, seed, how, blocks(plan, how, seed), switch[1], notes, arms)
+    _core.Load(prepared.load_spec()).try_connect()
+    return prepared
 
 
 def choose_seed(plan: Plan, seed: int | None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,13 @@ class EngineBench(ABC):
     traits = Traits(grows=True, warms_up_again=True, spreads=True, lines=True, devices=True)
     counts_at_once = False
     """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
+    turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
+    """Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
+
+    It raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while one runs.
+    """
+    server_sessions: Callable[[Any], ServerSessions]
+    """Returns the sessions at a server."""
     ready: PreparedEnginePlan
     clients: dict[int, ClientArm]
     load: Any
@@ -74,11 +81,20 @@ class EngineBench(ABC):
         """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""
 
     @abstractmethod
-    def _in_force(self, number: int) -> contextlib.AbstractContextManager[None]:
-        """Return a context in which the arm's settings and SQL are in effect and its sessions are open.
+    def _apply_settings(self, ready: Any, stack: contextlib.ExitStack) -> None:
+        """Put the arm's settings in effect until the stack closes, after a start from cold if the arm wants one."""
 
-        All is undone at its end.
-        """
+    @contextlib.contextmanager
+    def _in_force(self, number: int) -> Iterator[None]:
+        """Yield with the arm's settings and SQL in effect and its sessions open; undo all at the end."""
+        ready = self.ready.arms[number]
+        with contextlib.ExitStack() as stack:
+            self._apply_settings(ready, stack)
+            self._read_back(number)
+            before, after = ready.arm.before_sql, ready.arm.after_sql
+            stack.enter_context(self.turn_sql(before, after, ready.target, self.guardian, self.stopping))
+            stack.enter_context(self._connection_of(number))
+            yield
 
     @abstractmethod
     def _client_arms(self, ready: Any) -> dict[int, ClientArm]:
@@ -91,11 +107,6 @@ class EngineBench(ABC):
         Raises:
             SettingMismatchError: A setting has another value.
         """
-
-    @staticmethod
-    @abstractmethod
-    def _server_sessions(own: Any) -> ServerSessions:
-        """Return the sessions of an arm at its server."""
 
     def retime(self, ready: RunLayout) -> None:
         """Use the new, longer timing for the turns that follow."""
@@ -213,7 +224,7 @@ class EngineBench(ABC):
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None
-        servers = [self._server_sessions(own) for own in self.ready.arms]
+        servers = [self.server_sessions(own.target) for own in self.ready.arms]
         for own, arm in zip(servers, spec["arms"], strict=True):
             arm["connection"] = own.with_keepalives(arm["connection"])
         load = HostLoads(workers, spec, RemainingSessions(servers), self.plan.shared_folder)

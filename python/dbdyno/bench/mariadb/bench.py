@@ -40,6 +40,8 @@ class MariaDBBench(EngineBench):
     """Bench on the MariaDB servers of a plan's arms."""
 
     counts_at_once = True
+    turn_sql = staticmethod(turn_sql)
+    server_sessions = MariaDBSessions
     ready: PreparedPlan
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:
@@ -152,28 +154,16 @@ class MariaDBBench(EngineBench):
             if arm.changes_by_method("global") and not arm.target.is_embedded
         }
 
-    @staticmethod
-    def _server_sessions(arm: ReadyArm) -> MariaDBSessions:
-        return MariaDBSessions(arm.target)
-
-    @contextlib.contextmanager
-    def _in_force(self, number: int) -> Iterator[None]:
-        ready = self.ready.arms[number]
-        with contextlib.ExitStack() as stack:
-            options = {change.name: change.literal.strip("'") for change in ready.changes_by_method("restart")}
-            if ready.arm.cold:
-                self.observer.drop_connections()
-                restart_cold(ready.target, lambda: ready.target.start(options))
-            elif self.ready.timing.switch == "restart":
-                # Every turn of every arm begins the same way, with caches as after a start.
-                self.observer.drop_connections()
-                ready.target.restart(options)
-            stack.enter_context(apply_global_settings(ready.target, ready.changes, self.guardian, self.name))
-            self._read_back(number)
-            before, after = ready.arm.before_sql, ready.arm.after_sql
-            stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
-            stack.enter_context(self._connection_of(number))
-            yield
+    def _apply_settings(self, ready: ReadyArm, stack: contextlib.ExitStack) -> None:
+        options = {change.name: change.literal.strip("'") for change in ready.changes_by_method("restart")}
+        if ready.arm.cold:
+            self.observer.drop_connections()
+            restart_cold(ready.target, lambda: ready.target.start(options))
+        elif self.ready.timing.switch == "restart":
+            # Every turn of every arm begins the same way, with caches as after a start.
+            self.observer.drop_connections()
+            ready.target.restart(options)
+        stack.enter_context(apply_global_settings(ready.target, ready.changes, self.guardian, self.name))
 
     def _read_back(self, number: int) -> None:
         """Check in a new session that the settings that any arm alters have this arm's values.

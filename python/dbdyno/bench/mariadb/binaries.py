@@ -13,6 +13,7 @@ from pathlib import Path
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import find_program
 from dbdyno.bench.engine.os_user import Account, refusal
+from dbdyno.bench.postgres.binaries import is_program
 
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
 """Folders in addition to PATH in which distributions install the server's programs."""
@@ -64,8 +65,8 @@ def programs_in(folder: Path, who: str) -> Programs:
     """
     folder = folder.resolve()
     server = folder / SERVER
-    install = next((path for beside in BESIDE if _is_program(path := (folder / beside / INSTALL).resolve())), None)
-    if not _is_program(server) or install is None:
+    install = next((path for beside in BESIDE if is_program(path := (folder / beside / INSTALL).resolve())), None)
+    if not is_program(server) or install is None:
         raise TargetError(
             f"{who} names {folder}, which does not contain a MariaDB server: {SERVER if install else INSTALL} "
             f"is missing",
@@ -95,10 +96,3 @@ def _find_installed(name: str) -> Path:
             next_step="install Debian's mariadb-server-core, or use a running server: --target mariadb://user@host/db",
         )
     return found
-
-
-def _is_program(path: Path) -> bool:
-    try:
-        return path.is_file() and os.access(path, os.X_OK)
-    except OSError:
-        return False

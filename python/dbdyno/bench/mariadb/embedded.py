@@ -195,10 +195,3 @@ class EmbeddedMariaDB(EmbeddedServer):
         except driver().OperationalError:
             return False
         return True
-
-    def _failure(self, message: str) -> TargetError:
-        return TargetError(
-            f"{message}; the last lines of its log:{self.log_tail()}",
-            where=str(self.folder),
-            next_step="correct the setting that the log names",
-        )

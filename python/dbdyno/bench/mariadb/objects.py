@@ -54,12 +54,7 @@ def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stoppi
 def turn_sql(
     before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: StopSignals
 ) -> Iterator[None]:
-    """Run an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
-
-    Raises:
-        TargetError: The server refuses a statement.
-        Interrupted: A signal arrived while a statement ran.
-    """
+    """Run an arm's SQL before and after its turn; see `EngineBench.turn_sql`."""
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(MariaUndo("SQL after a turn", target.parameters, tuple(after))))

@@ -6,7 +6,7 @@ It determines how each arm takes effect, how arms are switched, the order of blo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,22 +14,13 @@ from typing import TYPE_CHECKING
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.arms import refuse_unfit_arm
 from dbdyno.bench.engine import cold_start
-from dbdyno.bench.engine.prepare import (
-    EngineArm,
-    PreparedEnginePlan,
-    check_room,
-    check_scripts,
-    choose_seed,
-    choose_switch,
-    load_arm,
-)
+from dbdyno.bench.engine import prepare as shared
 from dbdyno.bench.engine.volumes import volumes_of
 from dbdyno.bench.mariadb.global_settings import check_may_alter
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
 from dbdyno.bench.mariadb.watch import NO_WAITS, program_names
 from dbdyno.study.plan.plan import Server
-from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadSpec
@@ -44,7 +35,7 @@ EMBEDDED_SESSIONS = 280
 
 
 @dataclass(frozen=True)
-class ReadyArm(EngineArm):
+class ReadyArm(shared.EngineArm):
     """An arm on its server, with how each of its settings takes effect."""
 
     target: MariaDB
@@ -56,7 +47,7 @@ class ReadyArm(EngineArm):
 
 
 @dataclass(frozen=True)
-class PreparedPlan(PreparedEnginePlan):
+class PreparedPlan(shared.PreparedEnginePlan):
     """A plan that is ready to run on its servers."""
 
     arms: Sequence[ReadyArm] = field(default_factory=list)
@@ -64,7 +55,7 @@ class PreparedPlan(PreparedEnginePlan):
     def load_spec(self) -> LoadSpec:
         names = program_names([ready.arm.name for ready in self.arms])
         arms = [
-            load_arm(
+            shared.load_arm(
                 self.plan,
                 ready.arm,
                 ready.target.load_connection(names[ready.arm.name]),
@@ -76,31 +67,9 @@ class PreparedPlan(PreparedEnginePlan):
         return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
 
 
-@contextlib.contextmanager
-def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
-    """Open the server of each arm, each server once, and yield them in the order of arms.
-
-    An arm whose target is `EMBEDDED` uses an embedded server; an arm that describes a server gets that server started.
-
-    Raises:
-        PlanError: An arm cannot be given a server.
-        TargetError: A server does not answer or start, or the user's configuration names it as live.
-    """
-    names = [_place(plan, arm) for arm in plan.arms]
-    opened: dict[str | None, MariaDB] = {}
-    with contextlib.ExitStack() as stack:
-        for name, arm in zip(names, plan.arms, strict=True):
-            if name not in opened:
-                opened[name] = stack.enter_context(_target_of(plan, arm, guardian, len(opened) + 1))
-                opened[name].refuse_live()
-        yield [opened[name] for name in names]
-
-
-def _place(plan: Plan, arm: Arm) -> str | None:
-    """Return a key that is equal for arms that share a server."""
-    if arm.server is None and not plan.device_of(arm):
-        return arm.dsn or plan.dsn
-    return f"{arm.server!r} {volumes_of(plan.device_of(arm))!r}"
+def open_targets(plan: Plan, guardian: Guardian) -> contextlib.AbstractContextManager[list[MariaDB]]:
+    """Open the servers of the arms; an arm whose target is `EMBEDDED` uses an embedded one."""
+    return shared.open_each(plan, lambda arm, number: _target_of(plan, arm, guardian, number))
 
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> contextlib.AbstractContextManager[MariaDB]:
@@ -140,20 +109,11 @@ def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prep
         PlanError: A script does not parse, or an arm cannot be run.
         TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
     """
-    from dbdyno import _core
-
     if any(arm.cold for arm in plan.arms):  # turns to measure the cost of observation would each need a restart
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
-    check_scripts(plan)
+    shared.check_scripts(plan)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
-    switch, reason = choose_switch(plan, arms)
-    how = timing(plan.schedule, switch)
-    seed = choose_seed(plan, seed)
-    check_room(plan, arms, how, _free)
-    prepared = PreparedPlan(plan, seed, how, blocks(plan, how, seed), reason, _notes(plan, arms), arms)
-    # This fails now if the load could not run, or if the server or its certificate would refuse it.
-    _core.Load(prepared.load_spec()).try_connect()
-    return prepared
+    return shared.lay_out(PreparedPlan, plan, arms, shared.choose_switch(plan, arms), seed, _notes(plan, arms), _free)
 
 
 def _notes(plan: Plan, arms: list[ReadyArm]) -> tuple[str, ...]:

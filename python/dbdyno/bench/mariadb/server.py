@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.live_servers import refuse_live
-from dbdyno.bench.host.machine import data_disk_facts, host_facts, server_is_here
+from dbdyno.bench.engine.target import EngineTarget
+from dbdyno.bench.host.machine import data_disk_facts, server_is_here
 from dbdyno.bench.mariadb.address import Address, Parameters, address, address_of_parameters, driver, error_text
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 
@@ -56,8 +57,10 @@ where global_value_origin not in ('COMPILE-TIME', 'AUTO') and global_value is no
 """
 
 
-class MariaDB:
+class MariaDB(EngineTarget):
     """A MariaDB server with one way to connect to it; `engine` is the embedded server behind it, or None."""
+
+    engine: EmbeddedMariaDB | None
 
     def __init__(self, address: Address, engine: EmbeddedMariaDB | None = None) -> None:
         self._where = address
@@ -85,11 +88,6 @@ class MariaDB:
 
     def __repr__(self) -> str:
         return f"MariaDB({self.safe_dsn!r})"
-
-    @property
-    def is_embedded(self) -> bool:
-        """Return True if dbdyno started the server."""
-        return self.engine is not None
 
     @property
     def safe_dsn(self) -> str:
@@ -185,12 +183,7 @@ class MariaDB:
             if facts["server_is_here"] and (data := self.data_directory(connection)):
                 facts.update(data_disk_facts(data))
             found = rows(connection, _NON_DEFAULT)
-        facts["settings"] = [
-            {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in found
-        ]
-        if self.engine is not None:
-            facts.update(self.engine.facts())
-        return {**facts, **host_facts()}
+        return self._with_settings(facts, found, shown_value)
 
     def is_here(self, connection: Any) -> bool:
         """Return True if the server runs on this machine: the connection is local and this machine has its process."""
@@ -257,12 +250,8 @@ class MariaDB:
         self._where = address_of_parameters({**found, **kept})
 
     def _no_answer(self, error: Exception) -> TargetError:
-        if self.engine is not None and not self.engine.running:
-            return TargetError(
-                f"the embedded server has ended; the last lines of its log:{self.engine.log_tail()}",
-                where=self.safe_dsn,
-                next_step="check in the kernel's log why it ended (such as lack of memory or disk space)",
-            )
+        if (ended := self._ended()) is not None:
+            return ended
         secret = self._where.parameters.get("password")
         text = error_text(error).replace(secret, "...") if secret else error_text(error)
         failed = TargetError(

@@ -68,6 +68,8 @@ class PostgresBench(EngineBench):
     """Bench on the PostgreSQL servers of a plan's arms."""
 
     traits = replace(EngineBench.traits, replays=True)
+    turn_sql = staticmethod(turn_sql)
+    server_sessions = PostgresSessions
     ready: PreparedPlan
     observer: PostgresObserver
 
@@ -178,33 +180,21 @@ class PostgresBench(EngineBench):
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
         return super()._stays_open() or alone
 
-    @staticmethod
-    def _server_sessions(arm: ReadyArm) -> PostgresSessions:
-        return PostgresSessions(arm.target)
-
-    @contextlib.contextmanager
-    def _in_force(self, number: int) -> Iterator[None]:
+    def _apply_settings(self, ready: ReadyArm, stack: contextlib.ExitStack) -> None:
         from dbdyno.bench.postgres.altered_settings import apply_server_settings
 
-        ready = self.ready.arms[number]
-        with contextlib.ExitStack() as stack:
-            with self.observer.disconnected():
-                if ready.arm.cold:
-                    restart_cold(ready.target)
-                stack.enter_context(
-                    apply_server_settings(
-                        ready.target,
-                        ready.changes,
-                        guardian=self.guardian,
-                        allow_alter_system=self.ready.plan.alter_system,
-                        run=self.name,
-                    )
+        with self.observer.disconnected():
+            if ready.arm.cold:
+                restart_cold(ready.target)
+            stack.enter_context(
+                apply_server_settings(
+                    ready.target,
+                    ready.changes,
+                    guardian=self.guardian,
+                    allow_alter_system=self.ready.plan.alter_system,
+                    run=self.name,
                 )
-            read_back(self.ready, number)
-            before, after = ready.arm.before_sql, ready.arm.after_sql
-            stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
-            stack.enter_context(self._connection_of(number))
-            yield
+            )
 
     def server_errors(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""

@@ -125,10 +125,10 @@ def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
     """Yield the folders whose server program can be run, each with its version; other folders are skipped."""
     seen: set[Path] = set()
     for folder in folders:
-        if folder in seen or not all(_is_program(folder / name) for name in PROGRAMS):
+        if folder in seen or not all(is_program(folder / name) for name in PROGRAMS):
             continue
         seen.add(folder)
-        version = version_of(folder)
+        version = version_of(folder / "postgres")
         if version:
             yield Binaries(folder, version, source)
 
@@ -138,16 +138,11 @@ def newest(binaries: Iterable[Binaries]) -> Binaries | None:
     return max(binaries, key=lambda one: _numbers(one.version), default=None)
 
 
-def version_of(bindir: Path) -> str | None:
-    """Return the version from `postgres --version`, such as `15.18` or `19beta1`, or None if it does not run."""
+def version_of(program: Path) -> str | None:
+    """Return the version of a PostgreSQL program, such as `15.18` or `19beta1`, or None if it does not run."""
     try:
         done = subprocess.run(
-            [bindir / "postgres", "--version"],
-            env=child_environment(),
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
+            [program, "--version"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -187,7 +182,8 @@ def _pg_config_bindir(path: str) -> Path | None:
     return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
 
 
-def _is_program(path: Path) -> bool:
+def is_program(path: Path) -> bool:
+    """Return True if the path is a program that this user may run."""
     try:
         return path.is_file() and os.access(path, os.X_OK)
     except OSError:

@@ -6,24 +6,15 @@ It determines how each arm takes effect, how arms are switched, the order of blo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.prepare import (
-    EngineArm,
-    PreparedEnginePlan,
-    check_room,
-    check_scripts,
-    choose_seed,
-    choose_switch,
-    load_arm,
-)
+from dbdyno.bench.engine import prepare as shared
 from dbdyno.bench.engine.volumes import volumes_of
 from dbdyno.study.plan.plan import Arm, Plan, Server
-from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm, LoadSpec
@@ -37,7 +28,7 @@ EMBEDDED_SESSIONS = 180
 
 
 @dataclass(frozen=True)
-class ReadyArm(EngineArm):
+class ReadyArm(shared.EngineArm):
     """An arm on its server, with how each of its settings takes effect."""
 
     target: Postgres
@@ -46,7 +37,7 @@ class ReadyArm(EngineArm):
 
 
 @dataclass(frozen=True)
-class PreparedPlan(PreparedEnginePlan):
+class PreparedPlan(shared.PreparedEnginePlan):
     """A plan that is ready to run on its servers."""
 
     arms: Sequence[ReadyArm] = field(default_factory=list)
@@ -56,29 +47,9 @@ class PreparedPlan(PreparedEnginePlan):
         return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
 
 
-@contextlib.contextmanager
-def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[Postgres]]:
-    """Open the server of each arm, each server once, and yield them in the order of arms.
-
-    An arm without a DSN uses an embedded engine; an arm that describes a server gets that server started.
-
-    Raises:
-        TargetError: A server does not answer or start, or the user's configuration names it as live.
-    """
-    opened: dict[str, Postgres] = {}
-    with contextlib.ExitStack() as stack:
-        for arm in plan.arms:
-            if _place(plan, arm) not in opened:
-                opened[_place(plan, arm)] = stack.enter_context(_target_of(plan, arm, guardian))
-                opened[_place(plan, arm)].refuse_live()
-        yield [opened[_place(plan, arm)] for arm in plan.arms]
-
-
-def _place(plan: Plan, arm: Arm) -> str:
-    """Return a key that is equal for arms that share a server."""
-    if arm.server is None and not plan.device_of(arm):
-        return f"dsn {arm.dsn or plan.dsn}"
-    return f"{arm.server!r} {volumes_of(plan.device_of(arm))!r}"
+def open_targets(plan: Plan, guardian: Guardian | None = None) -> contextlib.AbstractContextManager[list[Postgres]]:
+    """Open the servers of the arms; an arm without a DSN uses an embedded one."""
+    return shared.open_each(plan, lambda arm, _: _target_of(plan, arm, guardian))
 
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.AbstractContextManager[Postgres]:
@@ -133,7 +104,6 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         PlanError: A script does not parse, or only a model can run the workload.
         TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
     """
-    from dbdyno import _core
     from dbdyno.bench.clients.arms import refuse_unfit_arm
     from dbdyno.bench.postgres import capture_check
     from dbdyno.study.plan.typed_workloads import compile_workload
@@ -142,22 +112,16 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     # Turns to measure the cost of observation would each need a restart; probes cannot be switched between slices.
     if any(arm.cold for arm in plan.arms) or plan.watch.waits == "exact":
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
-    check_scripts(plan)
+    shared.check_scripts(plan)
     for arm in plan.arms:
         refuse_unfit_arm(plan, arm)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     arms, notes = _past_poolers(arms)
     notes += capture_check.replay_notes(plan, targets)
-    switch, reason = choose_switch(plan, arms)
-    how = timing(plan.schedule, switch)
-    seed = choose_seed(plan, seed)
+    switch = shared.choose_switch(plan, arms)
     for ready in arms:
         check_workload(plan, ready)
-    check_room(plan, arms, how, _free)
-    prepared = PreparedPlan(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
-    # This fails now if the load could not run, or if the server or its certificate would refuse it.
-    _core.Load(prepared.load_spec()).try_connect()
-    return prepared
+    return shared.lay_out(PreparedPlan, plan, arms, switch, seed, notes, _free)
 
 
 def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]]:
@@ -245,4 +209,4 @@ def _arm_spec(plan: Plan, ready: ReadyArm) -> LoadArm:
     options = [connection.get("options"), connection_options(ready.changes)]
     connection["options"] = " ".join(option for option in options if option) or None
     own = session_sql(ready.changes)
-    return load_arm(plan, arm, connection, own, ready.protocol, pooled=ready.target.pooled)
+    return shared.load_arm(plan, arm, connection, own, ready.protocol, pooled=ready.target.pooled)

@@ -83,13 +83,8 @@ class ReplayLoad(PartWriter):
         return f"dbdyno_replay_{self.token}"
 
     def _drop_at_end(self, target: Postgres, name: str) -> contextlib.AbstractContextManager[Any]:
-        undo = target.sql_undo("database of a replay", [self._drop(target, name)])
+        undo = target.sql_undo("database of a replay", [drop_sql(target, name)])
         return self.around.guardian.undo(undo)
-
-    def _drop(self, target: Postgres, name: str) -> str:
-        with contextlib.closing(target.connect()) as conn:
-            forced = " with (force)" if conn.info.server_version >= _FORCED else ""
-        return f'drop database if exists "{name}"{forced}'
 
     def _fill(self, target: Postgres, setup: Sequence[str]) -> None:
         with _server_errors(target, "workload.setup"):
@@ -115,7 +110,7 @@ class ReplayLoad(PartWriter):
 
         target = self.ready.arms[arm].target
         began = time.monotonic_ns()
-        drop = self._drop(target, self._copy)
+        drop = drop_sql(target, self._copy)
         make = sql.SQL("create database {} template {}").format(
             sql.Identifier(self._copy), sql.Identifier(str(self.template))
         )
@@ -153,7 +148,7 @@ class ReplayLoad(PartWriter):
             return
         target = self.ready.arms[arm].target
         with _server_errors(target, "a copy"), contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
-            conn.execute(self._drop(target, self._copy).encode())
+            conn.execute(drop_sql(target, self._copy).encode())
 
     def stop(self) -> None:
         """Ask the running replay to end soon; called from a signal handler."""
@@ -252,6 +247,13 @@ class ReplayLoad(PartWriter):
 
     def _name(self, arm: int) -> str:
         return f"arm {self.ready.arms[arm].arm.name!r}"
+
+
+def drop_sql(target: Postgres, name: str) -> str:
+    """Return the statement that drops a database, with its sessions if the server can."""
+    with contextlib.closing(target.connect()) as conn:
+        forced = " with (force)" if conn.info.server_version >= _FORCED else ""
+    return f'drop database if exists "{name}"{forced}'
 
 
 @contextlib.contextmanager

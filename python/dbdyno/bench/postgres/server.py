@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.live_servers import refuse_live
-from dbdyno.bench.host.machine import host_facts, server_is_here
+from dbdyno.bench.engine.target import EngineTarget
+from dbdyno.bench.host.machine import server_is_here
 from dbdyno.bench.postgres.data_folder import disk_facts
 from dbdyno.bench.postgres.login import login_error
 from dbdyno.bench.postgres.shown_settings import shown_value
@@ -78,8 +79,10 @@ _PROBES: dict[str, LiteralString] = {
 }
 
 
-class Postgres:
+class Postgres(EngineTarget):
     """A server that has answered once, made by `open_target`, `open` or `on`; `engine` is set if it is embedded."""
+
+    engine: EmbeddedPostgres | None
 
     def __init__(
         self, given: Mapping[str, Any], engine: EmbeddedPostgres | None = None, *, keep_first: bool = False
@@ -150,11 +153,6 @@ class Postgres:
 
     def __repr__(self) -> str:
         return f"Postgres({self.safe_dsn!r}, owned={self.is_embedded})"
-
-    @property
-    def is_embedded(self) -> bool:
-        """Return True if dbdyno started the server: it may then be restarted, and is removed at the end."""
-        return self.engine is not None
 
     @property
     def safe_dsn(self) -> str:
@@ -306,12 +304,7 @@ class Postgres:
             if facts["server_is_here"]:
                 facts.update(disk_facts(self.data_directory(conn)))
             rows = conn.execute(_NON_DEFAULT).fetchall()
-        facts["settings"] = [
-            {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in rows
-        ]
-        if self.engine is not None:
-            facts.update(self.engine.facts())
-        return {**facts, **host_facts()}
+        return self._with_settings(facts, rows, shown_value)
 
     def is_here(self, conn: Connection) -> bool:
         """Return True if the server runs on this machine: its address is local and this machine has its process."""
@@ -362,12 +355,8 @@ class Postgres:
     def _no_answer(self, error: Exception) -> TargetError:
         import psycopg
 
-        if self.engine is not None and not self.engine.running:
-            return TargetError(
-                f"the embedded server has ended; the last lines of its log:{self.engine.log_tail()}",
-                where=self.safe_dsn,
-                next_step="check in the kernel's log why it ended (such as lack of memory or disk space)",
-            )
+        if (ended := self._ended()) is not None:
+            return ended
         secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
         failed = login_error(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
         failed.unreachable = isinstance(error, psycopg.errors.ConnectionTimeout)

@@ -11,7 +11,7 @@ from dbdyno.base.errors import AdviceError
 from dbdyno.base.files import read_user_file
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import folder_option, show_rows
+from dbdyno.cli.output import Output, folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import FILE, FOLDER
 from dbdyno.cli.snap.options import store_option
@@ -104,8 +104,7 @@ def command(
     yes: bool,
     folder: Path,
     store: Path,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Judge a server, snapshots, a run, a recording of cells, a trace, a storage stack or this host.
 
@@ -133,11 +132,11 @@ def command(
     _refuse(on, advice, target, plans)
     asked = choose_rules(only, skip)
     if on == "rules":
-        _show_rules(asked, form, output)
+        _show_rules(asked, output)
         return
     load = load_of(workload)
     if advice is not None and target is not None and _is_file(advice):
-        prove(_text(Path(advice)), advice, target, folder, yes, form, output)
+        prove(_text(Path(advice)), advice, target, folder, yes, output)
         return
     if on is None:
         raise click.UsageError("name what to judge: a server, snapshots or a run")
@@ -145,9 +144,9 @@ def command(
     facts = _with_machine(facts, machine, sessions, load)
     model = _judge(facts, asked, on if only else "")
     if advice is not None and target is not None:
-        prove(plan_of(model, advice, load), f"advice {advice}", target, folder, yes, form, output)
+        prove(plan_of(model, advice, load), f"advice {advice}", target, folder, yes, output)
         return
-    show_page(model, form, output)
+    show_page(model, output)
     if plans is not None:
         write_plans(model, plans, load, force)
     if fail_on is not None and (found := worst_findings(model, fail_on)):
@@ -235,17 +234,17 @@ def _judge(facts: Facts, rules: tuple[Rule, ...], named_on: str) -> JsonObject:
     return judge(facts, rules, stored_proofs())
 
 
-def _show_rules(rules: tuple[Rule, ...], form: str | None, output: Path | None) -> None:
+def _show_rules(rules: tuple[Rule, ...], output: Output) -> None:
     from dbdyno.advise.judge import list_rules
 
-    if form in ("html", "markdown"):
+    if output.form in ("html", "markdown"):
         raise click.UsageError(
             "the rules can be written only as a table: give --format table, csv, json, jsonl or arrow"
         )
     rows = list(list_rules(rules))
-    if form in (None, "table") and output is None:
+    if output.is_screen:
         rows = [{name: row[name] for name in ("rule", "family", "title", "versions")} for row in rows]
-    show_rows(rows, form, output)
+    show_rows(rows, output)
 
 
 def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:

@@ -12,6 +12,7 @@ import click
 from dbdyno.base import escaping
 from dbdyno.base.errors import AdviceError
 from dbdyno.base.files import read_user_file
+from dbdyno.cli.output import Output
 
 if TYPE_CHECKING:
     from dbdyno.advise.experiments import Experiment, Load
@@ -80,7 +81,7 @@ def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force
         click.echo("no finding can be tested by a setting: no plan was written", err=True)
 
 
-def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | None, output: Path | None) -> None:
+def prove(text: str, where: str, target: str, out: Path, yes: bool, output: Output) -> None:
     """Run the plan of a recommendation on the target, store the result, and print it."""
     from dbdyno.advise.experiments import read
     from dbdyno.advise.proofs import proof_of, save_proof
@@ -96,7 +97,7 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
     if not own:
         _ask(plan, where, yes)
     run = run_plan(plan, out)
-    analysis = write_report(run, form, output)
+    analysis = write_report(run, output)
     proof = proof_of(experiment, analysis, run.manifest, run.id)
     save_proof(proof)
     click.echo(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.cli.cells.options import by_option, mask_option
-from dbdyno.cli.output import FLAT, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.output import FLAT, Output, folder_option, form_of, show_rows
 from dbdyno.cli.pages import FORMATS, page_options, show_page
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def command(
     by: str,
     everything: bool,
     folder: Path,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show what happened on the cells between BEFORE and AFTER.
 
@@ -46,19 +45,19 @@ def command(
     from dbdyno.cells.catalogue import family_words
     from dbdyno.cells.diff import collection_of, diff_page
 
-    kind = form_of(form, output, FORMATS)
+    kind = form_of(output, FORMATS)
     sides = [collection_of(name, mask=mask, runs=folder) for name in (before, after)]
     page = diff_page(*sides, by=by)
     rows = [row for row in page["rows"] if everything or row["delta"]]
     if kind == "html":
         titled = [{**row, "family": family_words(row["metric"])} for row in page["rows"]]
         facts = {"title": f"{before} to {after}"}
-        show_page({**page, "rows": titled, "facts": facts}, kind, output)
+        show_page({**page, "rows": titled, "facts": facts}, output.as_form(kind))
     elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
-        write_text(output, text) if output else click.echo(text, nl=False)
+        output.echo(text)
     elif kind in FLAT:
-        show_rows(rows, kind, output)
+        show_rows(rows, output.as_form(kind))
     else:
         _print(page, rows, output)
     for problem in page["problems"]:
@@ -67,11 +66,11 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _print(page: DiffPage, rows: list[CounterChange], output: Path | None) -> None:
+def _print(page: DiffPage, rows: list[CounterChange], output: Output) -> None:
     from dbdyno.cells.show import digits_text
 
     if rows:
-        show_rows(_lines(rows), "table", output)
+        show_rows(_lines(rows), output.as_form("table"))
     elif not page["without"]:
         click.echo("nothing moved between the two")
     if page["latencies"]:
@@ -87,8 +86,7 @@ def _print(page: DiffPage, rows: list[CounterChange], output: Path | None) -> No
                 }
                 for row in page["latencies"]
             ],
-            "table",
-            None,
+            Output("table"),
         )
     for sentence in flash_log_sentences(page["flash_log"]):
         click.echo(sentence)

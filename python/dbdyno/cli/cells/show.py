@@ -6,23 +6,13 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cli.cells.options import (
-    access_of,
-    by_option,
-    hosts_from,
-    reach_options,
-    report_duplicates,
-    report_problems,
-    selection_from,
-    selection_options,
-)
-from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
+from dbdyno.cli.cells import options as shared
+from dbdyno.cli.output import FLAT, Output, form_of, show_rows
 from dbdyno.cli.pages import FORMATS, page_options
 from dbdyno.cli.pages import show_page as show_whole
 
@@ -35,9 +25,9 @@ FIXED, CELL_WIDTH = 60, 15
 
 
 @click.command()
-@reach_options
-@selection_options
-@by_option
+@shared.reach_options
+@shared.selection_options
+@shared.by_option
 @click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells report it.")
 @click.option(
     "-c", "--cells", "per_cell", is_flag=True, help=f"Show a column per cell even for more than {MANY} cells."
@@ -58,8 +48,7 @@ def command(
     chosen: str | None,
     sci: bool,
     stats: bool,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     **reach: Any,
 ) -> None:
     """Show the current metrics: value per cell, and an aggregate of all cells.
@@ -75,26 +64,26 @@ def command(
     from dbdyno.cells.collect import collect_once
     from dbdyno.cells.show import age_words, flat_rows, show_page, table_rows
 
-    kind = form_of(form, output, FORMATS)
-    mask, pick = reach["mask"], selection_from(reach)
-    found = collect_once(hosts_from(reach), access_of(reach), describe=desc)
-    report_duplicates(found)
+    kind = form_of(output, FORMATS)
+    mask, pick = reach["mask"], shared.selection_from(reach)
+    found = collect_once(shared.hosts_from(reach), shared.access_of(reach), describe=desc)
+    shared.report_duplicates(found)
     pick.apply(found)
     page = show_page(found, by=by)
     if kind == "html":
-        show_whole(page, kind, output)
+        show_whole(page, output.as_form(kind))
     elif kind == "json":
         text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
-        write_text(output, text) if output else click.echo(text, nl=False)
+        output.echo(text)
     elif kind in FLAT:
-        show_rows(flat_rows(page), kind, output)
+        show_rows(flat_rows(page), output.as_form(kind))
     elif page["rows"]:
         columns = _columns(page, by, per_cell, chosen, output)
         rows = table_rows(page, cells=columns, stats=stats, describe=desc, scientific=sci)
-        show_rows(rows, "table", output)
+        show_rows(rows, output.as_form("table"))
         for sentence in age_words(page):
             click.echo(sentence, err=True)
-    failed = report_problems(found.columns)
+    failed = shared.report_problems(found.columns)
     if not page["rows"] and not failed:
         click.echo(f"dbdyno: no metric matches {mask!r}" if mask else "dbdyno: no metric matches", err=True)
         click.echo("  next: a mask matches the whole name: 'FL_.*'", err=True)
@@ -102,7 +91,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Path | None) -> bool | Sequence[str]:
+def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Output) -> bool | Sequence[str]:
     """Return which cells get columns: the selected ones, else all if they fit, else none beside `all` and the worst."""
     names = [cell["name"] for cell in page["cells"]]
     if chosen:
@@ -115,7 +104,7 @@ def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output
         return wanted
     if by == "object" or per_cell:
         return per_cell
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and output is None else 200
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and output.path is None else 200
     most = min(MANY, max(2, (room - FIXED) // CELL_WIDTH))
     if len(names) > most:
         click.echo(f"{len(names)} cells: --cells shows a column for each, --cell {names[0]} one", err=True)

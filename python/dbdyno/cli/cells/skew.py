@@ -10,7 +10,7 @@ import click
 
 from dbdyno.base.limits import Number
 from dbdyno.cli.cells.options import mask_option
-from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
+from dbdyno.cli.output import Output, folder_option, form_of, show_rows
 from dbdyno.cli.pages import FORMATS, page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -36,8 +36,7 @@ def command(
     threshold: float,
     everything: bool,
     folder: Path,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Find cells, disks or flash modules of a recording that differ from their siblings.
 
@@ -53,7 +52,7 @@ def command(
     from dbdyno.evidence.run import find_run
     from dbdyno.judge.cells_skew import ROUNDS_LEAST, skew_page
 
-    kind = form_of(form, output, FORMATS)
+    kind = form_of(output, FORMATS)
     pattern = pattern_of(mask)
     with open_series(find_run(name, folder)) as found:
         page = skew_page(found.siblings(), found.intervals, threshold=threshold)
@@ -61,14 +60,14 @@ def command(
     different = [row for row in rows if row["differs"]]
     if kind == "html":
         shown = rows if everything else different
-        show_page({**page, "rows": shown, "facts": {"title": name}}, kind, output)
+        show_page({**page, "rows": shown, "facts": {"title": name}}, output.as_form(kind))
     elif kind == "json":
         text = json.dumps({**page, "rows": rows}, indent=1) + "\n"
-        write_text(output, text) if output else click.echo(text, nl=False)
+        output.echo(text)
     elif kind in ("csv", "jsonl"):
-        show_rows(rows if everything else different, kind, output)
+        show_rows(rows if everything else different, output.as_form(kind))
     elif rows if everything else different:
-        show_rows([_line(row) for row in (rows if everything else different)], "table", output)
+        show_rows([_line(row) for row in (rows if everything else different)], output.as_form("table"))
     if not page["enough"]:
         click.echo(
             f"dbdyno: {page['rounds']} interval(s) are recorded; {ROUNDS_LEAST} are needed to test anything", err=True

@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.cells.options import (
-    access_of,
-    by_option,
-    hosts_from,
-    reach_options,
-    report_duplicates,
-    report_problems,
-    selection_from,
-    selection_options,
-)
+from dbdyno.cli.cells import options as shared
 from dbdyno.cli.cells.record import every_option, seconds
-from dbdyno.cli.output import heading, show_rows
+from dbdyno.cli.output import Output, heading, show_rows
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection
@@ -29,11 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@reach_options
+@shared.reach_options
 @every_option
 @click.option("--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time.")
-@selection_options
-@by_option
+@shared.selection_options
+@shared.by_option
 @click.option(
     "--top", type=Count(), help="Show the top N lines: errors first, then the values farthest from their average."
 )
@@ -57,16 +48,16 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
     from dbdyno.cells.record import Pace, rounds
     from dbdyno.cells.watch import RunningSums, watch_page
 
-    failed, since, pick = False, RunningSums(), selection_from(reach)
+    failed, since, pick = False, RunningSums(), shared.selection_from(reach)
 
     async def work() -> None:
         nonlocal failed
         before: Collection | None = None
-        async for collection in rounds(hosts_from(reach), access_of(reach), Pace(every, lasting)):
-            failed = report_problems(collection.columns) or failed
+        async for collection in rounds(shared.hosts_from(reach), shared.access_of(reach), Pace(every, lasting)):
+            failed = shared.report_problems(collection.columns) or failed
             pick.by_object.apply(collection)
             if before is None:
-                report_duplicates(collection)
+                shared.report_duplicates(collection)
                 click.echo(f"{len(collection.readings):,} values; differences from the next round on", err=True)
             else:
                 page = watch_page(since, before, collection, by=by)
@@ -94,7 +85,7 @@ def _print(page: WatchPage, collection: Collection, top: int | None, form: str) 
     ages = age_words(show_page(collection))
     heading(f"{at}  {'; '.join(ages)}")
     if rows:
-        show_rows(_lines(rows), "table", None)
+        show_rows(_lines(rows), Output("table"))
     report_missing_changes(page["without"])
     if not rows and not page["without"]:
         click.echo("nothing moved")

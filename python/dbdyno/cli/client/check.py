@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from dbdyno.base.errors import PlanError
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.probe.redo import parse_time
 
@@ -36,8 +35,7 @@ def command(
     client: tuple[str, ...],
     dsn: str | None,
     patience_ns: int,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Test whether a client follows the protocol: a built-in one by name, or your own by its command.
 
@@ -54,8 +52,8 @@ def command(
     lines = []
     for verdict in check_results(client, dsn, patience_ns / 1e9):
         lines.append(verdict)
-        if form in (None, "table") and output is None:
+        if output.is_screen:
             click.echo(f"{verdict.verdict:<8}{verdict.check}: {verdict.detail}")
-    if form not in (None, "table") or output is not None:
-        show_rows([asdict(verdict) for verdict in lines], form, output, title="checks")
+    if not output.is_screen:
+        show_rows([asdict(verdict) for verdict in lines], output, title="checks")
     context.exit(FOUND if any(verdict.verdict == "failed" for verdict in lines) else 0)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 
 
 @click.command("list")
 @format_options
-def command(form: str | None, output: Path | None) -> None:
+def command(output: Output) -> None:
     """List the built-in clients, with a command to install each one that is missing."""
     from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, install_command
 
@@ -26,4 +24,4 @@ def command(form: str | None, output: Path | None) -> None:
                 "next": f"{gone}: {install_command(client)}" if gone else "",
             }
         )
-    show_rows(rows, form, output, title="clients")
+    show_rows(rows, output, title="clients")

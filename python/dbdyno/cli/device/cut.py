@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.output import seed_option
+from dbdyno.cli.output import Output, seed_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
@@ -47,8 +47,7 @@ def command(
     only: int | None,
     least: Path | None,
     seed: int | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     scheduler: str | None,
     hosts: tuple[str, ...],
 ) -> None:
@@ -79,7 +78,7 @@ def command(
     model = campaign_model(found, seed, campaign.rows, campaign.faults, campaign.version)
     if least is not None and model["failed"]:
         model["shrunk"] = _shrunk(found, seed, campaign.rows, least)
-    show_page(model, form, output)
+    show_page(model, output)
     if campaign.interrupted:
         raise KeyboardInterrupt(f"stopped after {len(campaign.rows)} of {cuts} cuts; the page shows these cuts")
     if model["failed"]:

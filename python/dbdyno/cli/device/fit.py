@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import folder_option, seed_option
+from dbdyno.cli.output import Output, folder_option, seed_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -37,8 +37,7 @@ def command(
     capacity_gb: float,
     path: int | None,
     seed: int | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     folder: Path,
 ) -> None:
     """Fit a device to fio's JSON, blkparse's text, a CSV in MSR Cambridge's format, or a RUN of `dbdyno probe`.
@@ -71,7 +70,7 @@ def command(
     else:
         jobs, title, notes = _probe_jobs(operands, folder, path)
         page = fit_jobs(jobs, name=name, title=title, capacity_gb=capacity_gb, notes=notes)
-    show_page(page, form, output)
+    show_page(page, output)
 
 
 class Naming(TypedDict):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 
 
 @click.command("list")
 @click.option("--mounted", is_flag=True, help="List the folders that are mounted, and the process that serves each.")
 @format_options
-def command(mounted: bool, form: str | None, output: Path | None) -> None:
+def command(mounted: bool, output: Output) -> None:
     """List the devices: name, time of a read and a write of 4 KB on the idle device."""
     if mounted:
         from dbdyno.device.mounts import mounted_folders
@@ -24,8 +22,8 @@ def command(mounted: bool, form: str | None, output: Path | None) -> None:
             }
             for row in mounted_folders()
         ]
-        show_rows(found, form, output)
+        show_rows(found, output)
         return
     from dbdyno.device.catalogue import list_devices
 
-    show_rows(list_devices(), form, output)
+    show_rows(list_devices(), output)

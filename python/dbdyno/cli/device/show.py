@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 
 
 @click.command("show")
 @click.argument("name", metavar="NAME|FILE")
 @format_options
-def command(name: str, form: str | None, output: Path | None) -> None:
+def command(name: str, output: Output) -> None:
     """Show a device: every parameter with value, unit, meaning and source.
 
     \b
@@ -22,4 +20,4 @@ def command(name: str, form: str | None, output: Path | None) -> None:
     from dbdyno.device.catalogue import device_of, parameters
 
     device = device_of(name)
-    show_rows(parameters(device), form, output, title=device.machine.title)
+    show_rows(parameters(device), output, title=device.machine.title)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.parameters import PATH
 
 
@@ -15,7 +15,7 @@ from dbdyno.cli.parameters import PATH
 @click.option("--faults", is_flag=True, help="List the faults that happened, each with time, file and offset.")
 @click.option("--wear", is_flag=True, help="List the wear of the flash: block erasures, and pages written and trimmed.")
 @format_options
-def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Path | None) -> None:
+def command(folder: Path, faults: bool, wear: bool, output: Output) -> None:
     """Show the requests of a mounted folder: counts, modelled times, and delays of replies.
 
     `late` is the time between the modelled and the real completion: a p99 that is not small against the
@@ -28,7 +28,7 @@ def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Pa
 
     state = status(folder)
     if faults:
-        show_rows(state["faults"], form, output, title=f"{folder} on {state['device']}: faults")
+        show_rows(state["faults"], output, title=f"{folder} on {state['device']}: faults")
         return
     if wear:
         rows = [
@@ -37,7 +37,7 @@ def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Pa
         ]
         if not rows:
             click.echo(f"{state['device']} has no flash, so nothing of it wears", err=True)
-        show_rows(rows, form, output, title=f"{folder} on {state['device']}: wear of flash")
+        show_rows(rows, output, title=f"{folder} on {state['device']}: wear of flash")
         return
     kinds = {"read": state["read"], "write": state["write"], "flush": state["flush"]}
     if state["discard"]["count"]:
@@ -60,4 +60,4 @@ def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Pa
         f"{state['used_bytes'] >> 20} of {state['capacity_bytes'] >> 20} MB, {len(state['faults'])} faults, "
         f"{transport(state)}"
     )
-    show_rows(times_of, form, output, title=title)
+    show_rows(times_of, output, title=title)

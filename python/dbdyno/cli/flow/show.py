@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import FILE
 
@@ -25,7 +26,7 @@ from dbdyno.cli.parameters import FILE
     help="Table that the query reads, and the file with its rows. Repeatable.",
 )
 @page_options
-def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str | None, output: Path | None) -> None:
+def command(script: Path, engine: str | None, tables: tuple[str, ...], output: Output) -> None:
     """Show the plan of SCRIPT as written and as executed, side by side.
 
     As written: with the engine's optimizer off. Steps that moved, merged or disappeared are marked, with rows and time
@@ -39,4 +40,4 @@ def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str
     from dbdyno.flow.tables import input_tables
 
     chosen = engine or ("pig" if script.suffix == ".pig" else "duckdb")
-    show_page(model_of_script(script, chosen, input_tables(tables)), form, output)
+    show_page(model_of_script(script, chosen, input_tables(tables)), output)

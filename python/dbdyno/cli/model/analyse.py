@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -16,7 +15,7 @@ from dbdyno.cli.parameters import option_with_default
     "--sessions", default="1..32", metavar="N1,N2|FROM..TO", help="Numbers of sessions to compute results for."
 )
 @page_options
-def command(machine: str, sessions: str, form: str | None, output: Path | None) -> None:
+def command(machine: str, sessions: str, output: Output) -> None:
     """Compare queueing theory with the simulation of a calibrated machine, for several numbers of sessions.
 
     Mean value analysis of the cores, group commit as a Markov chain, M/G/1 for a flush of each commit's
@@ -40,4 +39,4 @@ def command(machine: str, sessions: str, form: str | None, output: Path | None) 
             where=f"--sessions {sessions}",
             next_step="write for example --sessions 1,2,4",
         )
-    show_page(analyse(given, [int(level) for level in axis.levels]), form, output)
+    show_page(analyse(given, [int(level) for level in axis.levels]), output)

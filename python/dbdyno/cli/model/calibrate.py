@@ -10,7 +10,7 @@ import click
 from dbdyno.base.errors import ModelError
 from dbdyno.base.limits import Count
 from dbdyno.base.sql_text import literal
-from dbdyno.cli.output import folder_option
+from dbdyno.cli.output import Output, folder_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.probe.redo import parse_time
@@ -64,8 +64,7 @@ def command(
     unit: str | None,
     where: str | None,
     name: str,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     folder: Path,
 ) -> None:
     """Fit a whole machine to an arm of a RUN or to this host, or a device to latencies of a RUN or FILE.
@@ -94,7 +93,7 @@ def command(
     if host:
         given = {"RUN or FILE": operand, "--event": event, "--calls": kind, "--arm": arm, "--column": column}
         _refuse_beside_host({**given, "--where": where, "--unit": unit})
-        show_page(_host(place, length_ns, scale), form, output)
+        show_page(_host(place, length_ns, scale), output)
         return
     if operand is None:
         raise click.UsageError("name a RUN or a FILE, or add --host for a machine without a database")
@@ -103,7 +102,7 @@ def command(
     if event and kind:
         raise ModelError("--event and --calls exclude each other", next_step="give --event or --calls, not both")
     if not (event or kind) and stats_source.is_run(operand, folder):
-        show_page(_machine(operand, folder, arm), form, output)
+        show_page(_machine(operand, folder, arm), output)
         return
     if arm is not None and not (event or kind):
         raise ModelError("--arm works only with a run", where=operand, next_step="name a run, or leave --arm out")
@@ -124,7 +123,7 @@ def command(
         )
     values = stats_source.read_columns(source, [column], where=where).numbers[0] * UNITS[unit or ending]
     title = f"{column} of {operand}" + (f" where {where}" if where else "")
-    show_page(calibration(values, name=name, title=title), form, output)
+    show_page(calibration(values, name=name, title=title), output)
 
 
 def _refuse_beside_host(given: dict[str, str | None]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
@@ -39,8 +38,7 @@ def command(
     most: int | None,
     seed: int | None,
     seeds: int,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     scheduler: str | None,
     hosts: tuple[str, ...],
 ) -> None:
@@ -68,7 +66,7 @@ def command(
             on_progress=on_progress,
             workers=workers,
         )
-    show_page(page, form, output)
+    show_page(page, output)
     if any("error" in claim for claim in page["claims"]):
         raise click.exceptions.Exit(2)
     if any(claim["verdict"] == "does not hold" for claim in page["claims"]):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.errors import ModelError, PlanError
-from dbdyno.cli.output import FORMATS, form_of, format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 
 
 @click.command("list")
 @format_options
-def command(form: str | None, output: Path | None) -> None:
+def command(output: Output) -> None:
     """List the machines that come with dbdyno: name, title, parts, and the studies that suit them."""
     from dbdyno.model.describe import list_machines
 
-    form = form_of(form, output, FORMATS)
     rows = [{**row, "suits": ", ".join(_suits(row["name"]))} for row in list_machines()]
-    show_rows(rows, form, output)
+    show_rows(rows, output)
 
 
 def _suits(name: str) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -18,7 +17,7 @@ from dbdyno.cli.parameters import option_with_default
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers (default: a fixed seed).")
 @page_options
-def command(claim: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
+def command(claim: str, replications: int, seed: int | None, output: Output) -> None:
     """Draw a claim's quantity over the parameters that its source does not state.
 
     CLAIM is N3, N5, N8, N10 or N12. The published value is drawn in, with the place on each curve where the model
@@ -35,4 +34,4 @@ def command(claim: str, replications: int, seed: int | None, form: str | None, o
         page = measure_map(
             claim, replications=replications, seed=SEED if seed is None else seed, on_progress=on_progress
         )
-    show_page(page, form, output)
+    show_page(page, output)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import folder_option
+from dbdyno.cli.output import Output, folder_option
 from dbdyno.cli.pages import page_options, show_page
 
 
@@ -18,9 +18,7 @@ from dbdyno.cli.pages import page_options, show_page
 @click.option("--arm", multiple=True, metavar="NAME", help="Predict only this arm; may be repeated.")
 @page_options
 @folder_option
-def command(
-    run_name: str, machine: str, arm: tuple[str, ...], form: str | None, output: Path | None, folder: Path
-) -> None:
+def command(run_name: str, machine: str, arm: tuple[str, ...], output: Output, folder: Path) -> None:
     """Predict every arm of a RUN on PostgreSQL or MariaDB with a calibrated machine, and show the measured values too.
 
     Throughput, mean, p50, p90 and p99, and the waits of a transaction by class; the live values with
@@ -48,4 +46,4 @@ def command(
         )
     with progress() as tell:
         page = predict(run, measure(run), given, only=arm, on_progress=tell)
-    show_page(page, form, output)
+    show_page(page, output)

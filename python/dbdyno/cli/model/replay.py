@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import seed_option
+from dbdyno.cli.output import Output, seed_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import PATH, option_with_default
 
@@ -35,8 +35,7 @@ def command(
     settings: tuple[str, ...],
     speed: float,
     seed: int | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Replay the reads and writes of TRACE on a modelled device, in virtual time.
 
@@ -59,4 +58,4 @@ def command(
     found = replayed_ns(read, device.machine.toml, changed, seed or 0)
     shown = device.name + (f", {', '.join(settings)}" if settings else "")
     title = f"{trace.name} on {shown}" + (f", at {speed:g} times its speed" if speed != 1 else "")
-    show_page(replay_page(read, found, device=device.name, title=title), form, output)
+    show_page(replay_page(read, found, device=device.name, title=title), output)

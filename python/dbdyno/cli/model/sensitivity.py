@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
@@ -37,8 +36,7 @@ def command(
     trajectories: int,
     seed: int,
     sobol: int | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
     scheduler: str | None,
     hosts: tuple[str, ...],
 ) -> None:
@@ -69,4 +67,4 @@ def command(
             on_progress=tell,
             workers=workers,
         )
-    show_page(page, form, output)
+    show_page(page, output)

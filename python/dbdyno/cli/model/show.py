@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 
 
 @click.command("show")
 @click.argument("name", metavar="NAME|FILE")
 @page_options
-def command(name: str, form: str | None, output: Path | None) -> None:
+def command(name: str, output: Output) -> None:
     """Show a machine: its parts drawn, and every parameter with unit, meaning and source.
 
     \b
@@ -21,4 +20,4 @@ def command(name: str, form: str | None, output: Path | None) -> None:
     """
     from dbdyno.model.describe import describe
 
-    show_page(describe(name), form, output)
+    show_page(describe(name), output)

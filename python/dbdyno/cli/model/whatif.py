@@ -8,6 +8,7 @@ import click
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.files import user_file_toml
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 
@@ -35,9 +36,7 @@ from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
     help="Seed of the random parameters from which the uncertainty band is computed.",
 )
 @page_options
-def command(
-    machine: str, settings: tuple[str, ...], cost: Path | None, seed: int, form: str | None, output: Path | None
-) -> None:
+def command(machine: str, settings: tuple[str, ...], cost: Path | None, seed: int, output: Output) -> None:
     """Simulate a calibrated machine with other devices, sessions, cores or settings.
 
     Every combination of the levels: throughput and p99 with a band from the uncertainty of the fit,
@@ -61,7 +60,7 @@ def command(
     prices = _prices(cost) if cost is not None else None
     with progress() as tell:
         page = whatif(given, axes, prices=prices, seed=seed, on_progress=tell)
-    show_page(page, form, output)
+    show_page(page, output)
 
 
 def _prices(path: Path) -> dict[str, object]:

@@ -52,11 +52,7 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
             ):
                 click.echo(line)
             return
-        show(
-            load_files(
-                Postgres.open(to, keep_first=True), path, goal, options, shared.say, read_again=again, compare=compare
-            )
-        )
+        show(load_files(Postgres.open(to, keep_first=True), path, goal, options, read_again=again, compare=compare))
 
 
 def _as_job(
@@ -69,7 +65,7 @@ def _as_job(
     refuse_as_job(source, other_options)
     target = Postgres.open(to, keep_first=True)
     with shared.report_interruption(Path(other_options["job"])):
-        show(load(target, Path(source), goal, Path(other_options["job"]), options, shared.say, level))
+        show(load(target, Path(source), goal, Path(other_options["job"]), options, level))
 
 
 def refuse_as_job(source: str, other_options: Mapping[str, Any]) -> None:
@@ -123,8 +119,11 @@ def load_request(table: str, other_options: Mapping[str, Any]) -> LoadRequest:
     )
 
 
-def show(loaded: LoadResult | MultiTableResult) -> None:
-    """Print the result, and exit with 1 if rows were rejected or values were changed on loading."""
+def show(loaded: LoadResult | MultiTableResult | None) -> None:
+    """Print the result (None: there was nothing to do), and exit with 1 if rows were rejected or values changed."""
+    if loaded is None:
+        click.echo("The job was published before it was ended: nothing is left to do.")
+        return
     for line in loaded.sentences():
         click.echo(line)
     if loaded.rejected or loaded.rounded:

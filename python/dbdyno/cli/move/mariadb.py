@@ -12,7 +12,7 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import READ_OPTIONS, file_or_stdin, load_request, refuse, refuse_as_job, show
 from dbdyno.cli.move.plan import show_plan, show_table, show_target
-from dbdyno.cli.move.request import request_of
+from dbdyno.cli.move.request import request_for_one_file, request_of
 from dbdyno.cli.move.transfer import target_of
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def export_tables(source: str, folder: Path, level: str, options: JobOptions, ot
     if other_options["dry_run"]:
         _show_plan(target, request, options)
         return
-    ledger = begin(target, request, folder, options, shared.say)
+    ledger = begin(target, request, folder, options)
     with shared.report_interruption(folder):
-        second = run_job(target, ledger, options, shared.say, file_chunk_builder(folder, again=level == "source"))
+        second = run_job(target, ledger, options, file_chunk_builder(folder, again=level == "source"))
     finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 
@@ -68,15 +68,8 @@ def write(source: str, to: str, level: str, options: JobOptions, other_options: 
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
 
-    refuse(other_options, ("hold", "dry_run", "partition_by"), "works only if the target is a folder of files")
-    if level == "source":
-        raise click.UsageError(
-            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
-        )
-    request = request_of(other_options)
-    for line in write_one(
-        MariaDB.open(source), request, to, options, shared.say, read_again=level == "files"
-    ).sentences():
+    request = request_for_one_file(level, other_options)
+    for line in write_one(MariaDB.open(source), request, to, options, read_again=level == "files").sentences():
         click.echo(line, err=to == "-")
 
 
@@ -96,14 +89,14 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
     if other_options["job"] is not None:
         refuse_as_job(source, other_options)
         with shared.report_interruption(Path(other_options["job"])):
-            show(load(MariaDB.open(to), Path(source), goal, Path(other_options["job"]), options, shared.say, level))
+            show(load(MariaDB.open(to), Path(source), goal, Path(other_options["job"]), options, level))
         return
     with file_or_stdin(source) as path:
         if other_options["dry_run"]:
             for line in describe_load(MariaDB.open(to), path, goal):
                 click.echo(line)
             return
-        show(load_files(MariaDB.open(to), path, goal, options, shared.say, read_again=again, compare=compare))
+        show(load_files(MariaDB.open(to), path, goal, options, read_again=again, compare=compare))
 
 
 def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
@@ -119,7 +112,7 @@ def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_o
         return
     job = shared.job_folder(other_options)
     with shared.report_interruption(job):
-        show(move(server(source), request, server(to), goal, job, options, shared.say, level))
+        show(move(server(source), request, server(to), goal, job, options, level))
 
 
 def _refuse_into(other_options: Mapping[str, Any]) -> None:
@@ -154,25 +147,13 @@ def resume_job(
         if ledger.plan.get("into"):
             if to is None:
                 raise click.UsageError("the job loads rows into another server: name the target with --target")
-            loaded = resume_transfer(
-                server(source),
-                server(to),
-                ledger,
-                options,
-                shared.say,
-                restart=restart,
-                as_of_now=as_of_now,
-                level=level,
-            )
-            if loaded is None:
-                click.echo("The job was published before it was ended: nothing is left to do.")
-            else:
-                show(loaded)
+            again = {"restart": restart, "as_of_now": as_of_now}
+            show(resume_transfer(server(source), server(to), ledger, options, level=level, **again))
             return
         refuse_ended(ledger)
         pieces = file_chunk_builder(job, again=level == "source")
         target = MariaDB.open(source)
-        second = resume(target, ledger, options, shared.say, pieces, restart=restart, as_of_now=as_of_now)
+        second = resume(target, ledger, options, pieces, restart=restart, as_of_now=as_of_now)
     finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 

@@ -138,7 +138,7 @@ def load_options(command: F) -> F:
 
 def job_options(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> JobOptions:
     """Return how a job works, with progress if stderr is a terminal."""
-    return JobOptions(workers, memory, rate_limit, piece, progress=meter())
+    return JobOptions(workers, memory, rate_limit, piece, progress=meter(), say=say)
 
 
 def meter() -> Show | None:

@@ -47,7 +47,7 @@ def export_table(source: str, to: str, level: str, options: JobOptions, other_op
         Request(tables=other_options["tables"], columns=split_names(other_options["columns"])),
         Address.parse(source),
     )
-    ledger = begin(address, without_password(source), request, Path(to), options, shared.say)
+    ledger = begin(address, without_password(source), request, Path(to), options)
     with shared.report_interruption(Path(to)):
         run_job(address, ledger, options)
     finish(ledger, level)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.move.load import split_names
+from dbdyno.cli.move.load import refuse, split_names
 
 if TYPE_CHECKING:
     from dbdyno.move.engines.postgres.source import Request
@@ -42,3 +42,13 @@ def _refuse_request(request: Request) -> None:
         )
     if (len(request.tables) > 1 or request.patterns) and (request.where is not None or request.columns):
         raise click.UsageError("--where and --columns work with one table only: move that table in a job of its own")
+
+
+def request_for_one_file(level: str, other_options: Mapping[str, Any]) -> Request:
+    """Return what is read into one file; raise `click.UsageError` if an option needs a job with a folder."""
+    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    if level == "source":
+        raise click.UsageError(
+            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
+        )
+    return request_of(other_options)

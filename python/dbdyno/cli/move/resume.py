@@ -18,7 +18,6 @@ from dbdyno.cli.move.wide import resume_load
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.loading.request import LoadResult, MultiTableResult
     from dbdyno.move.reading.run import JobOptions
 
 LOAD = "load.json"
@@ -92,7 +91,7 @@ def command(
     with (
         shared.report_interruption(job),
         remote_job_builder(ledger) as make,
-        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
+        resume(target, ledger, how, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
     ):
         if make is not None:
             complete_remote_job(ledger)
@@ -136,13 +135,13 @@ def _files(to: str | None, ledger: Ledger, options: JobOptions, level: str, *, r
             from dbdyno.bench.mariadb.server import MariaDB
             from dbdyno.move.engines.mariadb.load_job import resume_load as load_into_mariadb
 
-            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, options, shared.say, level, restart=restart))
+            show(load_into_mariadb(MariaDB.open(to), ledger, options, level, restart=restart))
             return
         from dbdyno.bench.postgres.server import Postgres
         from dbdyno.move.loading.load_job import resume_load as load_into_postgres
 
         server = Postgres.open(to, keep_first=True)
-        _show_loaded(load_into_postgres(server, ledger, options, shared.say, level, restart=restart))
+        show(load_into_postgres(server, ledger, options, level, restart=restart))
 
 
 def _across(
@@ -153,21 +152,5 @@ def _across(
 
     if to is None:
         raise click.UsageError("the job loads rows into another server: name the target with --target")
-    loaded = resume_transfer(
-        source,
-        Postgres.open(to, keep_first=True),
-        ledger,
-        options,
-        shared.say,
-        restart=restart,
-        as_of_now=as_of_now,
-        level=level,
-    )
-    _show_loaded(loaded)
-
-
-def _show_loaded(loaded: LoadResult | MultiTableResult | None) -> None:
-    if loaded is None:
-        click.echo("The job was published before it was ended: nothing is left to do.")
-    else:
-        show(loaded)
+    target, again = Postgres.open(to, keep_first=True), {"restart": restart, "as_of_now": as_of_now}
+    show(resume_transfer(source, target, ledger, options, level=level, **again))

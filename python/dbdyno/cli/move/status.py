@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.move.options import job_argument
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 
 
 @click.command("status")
 @job_argument
 @click.option("--cost", is_flag=True, help="Show instead what each session cost the source server.")
 @format_options
-def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
+def command(job: Path, cost: bool, output: Output) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.ledger.next_steps import resume_command
@@ -24,7 +24,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     ledger = Ledger.open(job)
     if cost:
         sessions = ledger.manifest.get("cost", [])
-        show_rows([{**one, "waits": _waits(one["waits"])} for one in sessions], form, output)
+        show_rows([{**one, "waits": _waits(one["waits"])} for one in sessions], output)
         return
     records, plan = ledger.records(), ledger.plan
     into = plan.get("into")
@@ -38,8 +38,8 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
         }
         for table in table_rows(plan, records)
     ]
-    show_rows(rows, form, output)
-    if form in (None, "table") and output is None:
+    show_rows(rows, output)
+    if output.is_screen:
         state = ledger.manifest["status"]
         if state == "running" and not ledger.is_locked():
             state = f"ended before it was done; next: {resume_command(ledger)}"

@@ -18,7 +18,7 @@ from dbdyno.cli.move import wide as move_wide
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import LOAD_OPTIONS, load_into_table, refuse
 from dbdyno.cli.move.plan import show_plan
-from dbdyno.cli.move.request import request_of
+from dbdyno.cli.move.request import request_for_one_file, request_of
 from dbdyno.cli.move.transfer import transfer_rows
 from dbdyno.cli.parameters import PATH
 from dbdyno.move.spark.remote_jobs import check_reachable, is_hadoop_url
@@ -189,15 +189,8 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.reading.single import write
 
-    refuse(other_options, ("hold", "dry_run", "partition_by"), "works only if the target is a folder of files")
-    if level == "source":
-        raise click.UsageError(
-            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
-        )
-    request = request_of(other_options)
-    written = write(
-        Postgres.open(source, keep_first=True), request, to, options, shared.say, read_again=level == "files"
-    )
+    request = request_for_one_file(level, other_options)
+    written = write(Postgres.open(source, keep_first=True), request, to, options, read_again=level == "files")
     for line in written.sentences():
         click.echo(line, err=to == "-")
 
@@ -235,15 +228,15 @@ def _take(
     if other_options["dry_run"]:
         show_plan(target, request, options)
         return
-    ledger, snapshot = begin(target, request, folder, options, shared.say, place=place)
+    ledger, snapshot = begin(target, request, folder, options, place=place)
     with snapshot, shared.report_interruption(folder):
         with hold_snapshot(target, snapshot, ledger, other_options["hold"]):
             if other_options["engine"] == "spark":
                 from dbdyno.move.spark.job import run as run_on_spark
 
-                run_on_spark(target, ledger, snapshot, options, shared.say, other_options["master"])
+                run_on_spark(target, ledger, snapshot, options, other_options["master"])
             elif place is not None:
-                run_uploading_job(target, ledger, snapshot, options, shared.say)
+                run_uploading_job(target, ledger, snapshot, options)
             else:
-                run_job(target, ledger, snapshot, options, shared.say)
+                run_job(target, ledger, snapshot, options)
         finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, options, proved))

@@ -44,7 +44,6 @@ def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_o
             goal,
             shared.job_folder(other_options),
             options,
-            shared.say,
             hold=other_options["hold"],
             level=level,
         )

@@ -60,9 +60,9 @@ def load_rows(source: str, to: str, level: str, options: JobOptions, other_optio
     state = begin_load(folder, where, shape, create=other_options["create"], direct=other_options["direct"])
     request = Request(query=query, as_text=split_names(other_options["as_text"]))
     with _goes_on(folder):
-        ledger, snapshot = begin_rows(target, request, folder / ROWS, options, shared.say)
+        ledger, snapshot = begin_rows(target, request, folder / ROWS, options)
         with snapshot:
-            run_job(target, ledger, snapshot, options, shared.say)
+            run_job(target, ledger, snapshot, options)
         _load(state, where, level, options)
 
 
@@ -92,7 +92,7 @@ def resume_load(job: Path, source: str, to: str | None, level: str, options: Job
     ledger = Ledger.open(job / ROWS)
     with _goes_on(job):
         if ledger.manifest["status"] != "complete":
-            resume(Postgres.open(source), ledger, options, shared.say, restart=True, as_of_now=False).__exit__()
+            resume(Postgres.open(source), ledger, options, restart=True, as_of_now=False).__exit__()
         _load(state, where, level, options)
 
 

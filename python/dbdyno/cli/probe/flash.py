@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.errors import PlanError
-from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.output import Output, out_option, seed_option
 from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.cli.probe.redo import parse_size, parse_time
 
@@ -90,7 +90,7 @@ def command(
         raise click.exceptions.Exit(130) from stop
     from dbdyno.cli.run import show
 
-    show(run)
+    show(run, Output())
 
 
 def _ask(target: FlashTarget) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.parameters import PATH
 
 
 @click.command("recover")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH [PATH2]", type=PATH)
 @format_options
-def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> None:
+def command(paths: tuple[Path, ...], output: Output) -> None:
     """Read the file PATH that `probe redo` left, or both copies of a race, without changing them.
 
     The log is the first path up to its last whole write, then the second path as long as write
@@ -25,8 +25,8 @@ def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> N
     if len(paths) > 2:
         raise click.UsageError("recover takes one or two files")
     found = _core.recover_probe([log_file(path) for path in paths])
-    show_rows(found["copies"], form, output)
-    if form in (None, "table") and output is None:
+    show_rows(found["copies"], output)
+    if output.is_screen:
         click.echo("\n" + sentence(found))
 
 

@@ -10,7 +10,7 @@ import click
 
 from dbdyno.base.errors import PlanError
 from dbdyno.base.limits import Count, Number
-from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.output import Output, out_option, seed_option
 from dbdyno.cli.parameters import PATH, option_with_default
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def command(
         raise click.exceptions.Exit(130) from stop
     from dbdyno.cli.run import show
 
-    show(run)
+    show(run, Output())
 
 
 def _schedule(length: int | None, commits: int | None) -> Schedule:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.results.options import machine_option, remote_option, report_refused
 from dbdyno.evidence.manifest import Section
 
@@ -20,9 +18,7 @@ SHORT = 12
 @machine_option
 @click.option("--limit", type=Count(), metavar="N", help="Show the last N results.")
 @format_options
-def command(
-    place: str, remote: str | None, machine: str | None, limit: int | None, form: str | None, output: Path | None
-) -> None:
+def command(place: str, remote: str | None, machine: str | None, limit: int | None, output: Output) -> None:
     """List the results in PLACE, oldest first: run, machine, commit, verdict."""
     from dbdyno.builds.results.place import place_of, results_in
 
@@ -39,10 +35,10 @@ def command(
         for run in found
         if machine in (None, run.machine)
     ][-(limit or 0) :]
-    if not rows and form in (None, "table"):
+    if not rows and output.form in (None, "table"):
         click.echo(f"no results in {place}; `dbdyno results push` keeps some", err=True)
     else:
-        show_rows(rows, form, output, title="results")
+        show_rows(rows, output, title="results")
     report_refused(refused)
     if refused:
         raise click.exceptions.Exit(2)

@@ -10,7 +10,7 @@ import click
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Count
 from dbdyno.cli.main import LazyGroup
-from dbdyno.cli.output import folder_option, format_options, show_rows
+from dbdyno.cli.output import Output, folder_option, format_options, show_rows
 from dbdyno.cli.parameters import FILE
 from dbdyno.cli.runs.choose import choose_runs
 from dbdyno.evidence.manifest import Section
@@ -39,17 +39,14 @@ def command(
     limit: int | None,
     plan: Path | None,
     since: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """List the runs, oldest first."""
     if ctx.invoked_subcommand is None:
-        _list(folder, limit, plan, since, form, output)
+        _list(folder, limit, plan, since, output)
 
 
-def _list(
-    folder: Path, limit: int | None, plan: Path | None, since: str | None, form: str | None, output: Path | None
-) -> None:
+def _list(folder: Path, limit: int | None, plan: Path | None, since: str | None, output: Output) -> None:
     from dbdyno.bench.postgres.leftovers import sources
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
@@ -58,11 +55,11 @@ def _list(
         record = left.get(run.path.resolve())
         column = {"left": _leftover_note(record) if record else ""} if left else {}
         rows.append(_row(run) | column)
-    if not rows and form in (None, "table"):
+    if not rows and output.form in (None, "table"):
         which = " that were asked for" if plan or since else ""
         click.echo(f"no runs{which} below {folder}/; `dbdyno run redo-size` makes one", err=True)
         return
-    show_rows(rows, form, output, title="runs")
+    show_rows(rows, output, title="runs")
 
 
 def _row(run: Run) -> TableRow:

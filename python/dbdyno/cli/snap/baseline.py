@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.snap.options import name_option, store_option
 
 
@@ -23,8 +23,7 @@ def command(
     remove: bool,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Give the period FIRST..LAST the name NAME; without arguments list the names.
 
@@ -38,13 +37,13 @@ def command(
     holder = Store(store)
     if name is None:
         rows = baselines(holder)
-        if not rows and form in (None, "table"):
+        if not rows and output.form in (None, "table"):
             click.echo(f"no baselines in {store}/; `dbdyno snap baseline NAME 1..60` makes one", err=True)
             return
-        show_rows(rows, form, output)
+        show_rows(rows, output)
     elif remove:
         delete_baseline(holder, name)
     elif wanted is None:
         raise click.UsageError("name the period too, as in: dbdyno snap baseline NAME FIRST..LAST")
     else:
-        show_rows([save_baseline(holder, name, period(holder, wanted, target))], form, output)
+        show_rows([save_baseline(holder, name, period(holder, wanted, target))], output)

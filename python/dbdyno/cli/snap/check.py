@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.snap.options import store_option
 
 
@@ -25,7 +25,7 @@ from dbdyno.cli.snap.options import store_option
 )
 @store_option
 @format_options
-def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: Path | None) -> None:
+def command(mend: bool, dsn: str | None, store: Path, output: Output) -> None:
     """Check every manifest and file of a store, and their checksums.
 
     A torn file costs its own snapshots alone. --repair sets it aside as *.torn and deletes nothing that can be read.
@@ -37,7 +37,7 @@ def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: 
     dbdyno snap check --target oracle://perf@db1/ORCLPDB1
     """
     if dsn is not None:
-        _check_target(dsn, form, output)
+        _check_target(dsn, output)
         return
     from dbdyno.snapshot.store.check import check, repair
     from dbdyno.snapshot.store.folder import Store
@@ -57,8 +57,8 @@ def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: 
         }
         for fault in faults
     ]
-    if rows or form not in (None, "table"):
-        show_rows(rows, form, output)
+    if rows or output.form not in (None, "table"):
+        show_rows(rows, output)
     if not faults:
         click.echo(f"{store}/: {sum(1 for _ in holder)} snapshots, nothing wrong", err=True)
     elif not mend and any(fault.repair for fault in faults):
@@ -67,7 +67,7 @@ def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: 
         raise click.exceptions.Exit(1)
 
 
-def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
+def _check_target(dsn: str, output: Output) -> None:
     from dbdyno.snapshot.engines.oracle.check import check
     from dbdyno.snapshot.engines.registry import engine_of
 
@@ -76,6 +76,6 @@ def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
             "--target works only with oracle://: check other engines with `dbdyno doctor --target DSN`"
         )
     rows = check(dsn)
-    show_rows(rows, form, output)
+    show_rows(rows, output)
     if any(row["answer"] != "ok" for row in rows):
         raise click.exceptions.Exit(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.snap.options import name_option, store_option
 
 
@@ -15,7 +15,7 @@ from dbdyno.cli.snap.options import name_option, store_option
 @store_option
 @name_option
 @format_options
-def command(store: Path, target: str | None, form: str | None, output: Path | None) -> None:
+def command(store: Path, target: str | None, output: Output) -> None:
     """List the snapshots: number, target, when, note."""
     from dbdyno.cli.snap.options import report_damage
     from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -36,7 +36,7 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
     holder = Store(store)
     rows = [row(one) for one in holder if target in (None, one.target)]
     report_damage(holder)
-    if not rows and form in (None, "table"):
+    if not rows and output.form in (None, "table"):
         inside = sorted(one.parent.parent.name for one in store.glob("*/[0-9]*/manifest.json"))
         names = list(dict.fromkeys(inside))
         known = (
@@ -44,4 +44,4 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
         )
         click.echo(f"no snapshots in {store}/; " + (known or "`dbdyno snap take --target DSN` takes one"), err=True)
         return
-    show_rows(rows, form, output)
+    show_rows(rows, output)

@@ -84,20 +84,8 @@ def _target_options(function: F, *, required: bool) -> F:
             "--all-databases", is_flag=True, help="Read the objects (such as tables and indexes) of every database."
         ),
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
-        option_with_default(
-            "--statement-timeout",
-            type=Number(0.01, DAY_S),
-            default=5.0,
-            metavar="SECONDS",
-            help="Timeout for each query that dbdyno sends.",
-        ),
-        option_with_default(
-            "--lock-timeout",
-            type=Number(0.01, DAY_S),
-            default=0.5,
-            metavar="SECONDS",
-            help="Timeout for each lock that dbdyno waits for.",
-        ),
+        _timeout_option("--statement-timeout", 5.0, "Timeout for each query that dbdyno sends."),
+        _timeout_option("--lock-timeout", 0.5, "Timeout for each lock that dbdyno waits for."),
         click.option(
             "--plans",
             type=click.IntRange(0, 200),
@@ -111,6 +99,10 @@ def _target_options(function: F, *, required: bool) -> F:
     for option in reversed(options):
         command = option(command)
     return cast("F", command)
+
+
+def _timeout_option(name: str, default: float, text: str) -> Callable[[F], F]:
+    return option_with_default(name, type=Number(0.01, DAY_S), default=default, metavar="SECONDS", help=text)
 
 
 def report_damage(store: Store) -> None:

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.log_options import log_options, logs_option, zone_of
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.cli.snap.options import store_option
@@ -71,8 +72,7 @@ def command(
     top: int,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show the plans that statements ran with, from PostgreSQL's log with auto_explain; what changed comes first.
 
@@ -116,7 +116,7 @@ def command(
         model = page_of_logs(holder, logs, asked, prefix=line_prefix, zone=zone)
     else:
         model = page_of_stored_plans(holder, asked)
-    show_page(model, form, output)
+    show_page(model, output)
 
 
 def _moment(text: str | None, name: str) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.output import Output, format_options, show_rows
 from dbdyno.cli.snap.options import name_option, store_option
 
 
@@ -36,8 +36,7 @@ def command(
     drop_rows: bool,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Delete old snapshots by the retention rules, and compress the rest.
 
@@ -75,7 +74,7 @@ def command(
                 "numbers": _ranges(asked.go),
             }
         )
-    show_rows(rows, form, output)
+    show_rows(rows, output)
     report_damage(holder)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
@@ -25,8 +26,7 @@ def command(
     top: int,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Report the interval from snapshot FIRST to snapshot LAST.
 
@@ -61,4 +61,4 @@ def command(
     with Interval(holder, start, end) as interval:
         model = judged_report(interval, top)
     report_damage(holder)
-    show_page(model, form, output)
+    show_page(model, output)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
@@ -38,8 +39,7 @@ def command(
     top: int,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show the active sessions between snapshot FIRST and snapshot LAST, from the samples of `snap watch`.
 
@@ -62,7 +62,7 @@ def command(
     end = find(holder, last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
         model = sessions(interval, by, only, top)
-    show_page(model, form, output)
+    show_page(model, output)
 
 
 def _conditions(kept: tuple[str, ...]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
@@ -35,8 +36,7 @@ def command(
     experiment: bool,
     store: Path,
     target: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show one STATEMENT between snapshot FIRST and snapshot LAST: calls, time, latencies, plans and waits.
 
@@ -60,16 +60,11 @@ def command(
         return
     with Interval(holder, start, end) as interval:
         model = statement_page(interval, statement, top)
-    show_page(model, form, output)
+    show_page(model, output)
 
 
-def _show_plan(store: Store, ends: tuple[Snapshot, Snapshot], statement: str, output: Path | None) -> None:
+def _show_plan(store: Store, ends: tuple[Snapshot, Snapshot], statement: str, output: Output) -> None:
     """Print the plan of a statement, or write it into a file."""
     from dbdyno.advise.statement_plan import plan_of_seen
-    from dbdyno.cli.output import write_text
 
-    text = plan_of_seen(store, ends, statement)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)
+    output.echo(plan_of_seen(store, ends, statement))

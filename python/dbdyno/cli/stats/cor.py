@@ -6,7 +6,7 @@ import click
 
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
+    PartsOutput,
     Row,
     level_option,
     p_fields,
@@ -22,14 +22,7 @@ from dbdyno.cli.stats.options import (
 @y_option
 @click.option("--kendall", is_flag=True, help="Also compute Kendall's tau.")
 @level_option
-def command(
-    given: Input,
-    output: Output,
-    xs: tuple[str, ...],
-    y: str,
-    kendall: bool,
-    level: float,
-) -> None:
+def command(given: Input, output: PartsOutput, xs: tuple[str, ...], y: str, kendall: bool, level: float) -> None:
     """Correlate -x with -y: Pearson's r with interval and p, Spearman's rho with p.
 
     \b

@@ -8,8 +8,8 @@ import click
 
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
     Part,
+    PartsOutput,
     level_option,
     p_fields,
     reading_options,
@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 @click.option("--no-intercept", is_flag=True, help="Fit without an intercept.")
 @level_option
 def command(
-    given: Input,
-    output: Output,
-    xs: tuple[str, ...],
-    y: str,
-    degree: int,
-    no_intercept: bool,
-    level: float,
+    given: Input, output: PartsOutput, xs: tuple[str, ...], y: str, degree: int, no_intercept: bool, level: float
 ) -> None:
     """Least squares of -y on one or several -x, with the table that R's summary(lm) prints.
 

@@ -14,7 +14,8 @@ import click
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
+from dbdyno.cli.output import FORMATS, Output, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.output import output_options as options_of_output
 from dbdyno.cli.parameters import option_with_default
 
 if TYPE_CHECKING:
@@ -52,17 +53,8 @@ class Input:
     where: str | None = None
 
 
-@dataclass(frozen=True)
-class Output:
-    """Format of an answer, and the file for it, if any."""
-
-    form: str | None
-    path: Path | None
-
-    @property
-    def is_screen(self) -> bool:
-        """Return True if the answer is a table on the screen."""
-        return self.form in (None, "table") and self.path is None
+class PartsOutput(Output):
+    """Output of an answer that has parts."""
 
     def show_parts(self, parts: Sequence[Part], *, head: Row | None = None) -> None:
         """Write the parts of an answer.
@@ -70,7 +62,7 @@ class Output:
         As tables they are printed one below the other, in JSON they form one object, and in CSV or JSON lines there is
         a column `part`. `head` are fields of the object besides the parts.
         """
-        form = form_of(self.form, self.path, FORMATS)
+        form = form_of(self, FORMATS)
         shown = [part for part in parts if part[2]]
         if form == "json":
             _write(_object_of(head or {}, shown), self.path)
@@ -79,7 +71,7 @@ class Output:
             if form == "csv":
                 names = list(dict.fromkeys(key for row in rows for key in row))
                 rows = [{name: row.get(name) for name in names} for row in rows]
-            show_rows(rows, form, self.path)
+            show_rows(rows, self)
         else:
             _write("\n".join(_titled_table(title, rows) for _, title, rows in shown), self.path)
 
@@ -88,7 +80,7 @@ class Output:
         if self.is_screen:
             _write(table(rows).rstrip("\n"), None)
         else:
-            show_rows(plain(rows, form_of(self.form, self.path, FORMATS)), self.form, self.path)
+            show_rows(plain(rows, form_of(self, FORMATS)), self)
 
 
 def input_options(function: F) -> F:
@@ -103,14 +95,7 @@ def input_options(function: F) -> F:
     return cast("F", command)
 
 
-def output_options(function: F) -> F:
-    """Add --format and -o, which the function receives as an `Output`, its argument `output`."""
-
-    @functools.wraps(function)
-    def command(*given: Any, form: str | None, output: Path | None, **rest: Any) -> Any:
-        return function(*given, output=Output(form, output), **rest)
-
-    return cast("F", format_options(command))
+output_options = options_of_output(FORMATS, kind=PartsOutput)
 
 
 def reading_options(function: F) -> F:

@@ -8,7 +8,7 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.stats.options import (
     Input,
-    Output,
+    PartsOutput,
     Row,
     by_option,
     column_option,
@@ -24,13 +24,7 @@ from dbdyno.cli.stats.options import (
 @option_with_default(
     "--longest", type=Count(0), default=20, help="Number of largest values to list, each with its whole row."
 )
-def command(
-    given: Input,
-    output: Output,
-    column: str | None,
-    by: str | None,
-    longest: int,
-) -> None:
+def command(given: Input, output: PartsOutput, column: str | None, by: str | None, longest: int) -> None:
     """List outliers by Tukey's fences, six sigma and modified z, and the largest values as whole rows.
 
     Nothing is left out of anything for being here: the tail is a finding, not dirt.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.stats.options import Output, level_option, output_options, p_fields
+from dbdyno.cli.stats.options import PartsOutput, level_option, output_options, p_fields
 
 
 class WholeNumber(click.ParamType[int]):
@@ -35,7 +35,7 @@ class WholeNumber(click.ParamType[int]):
 @click.argument("n", type=WholeNumber())
 @level_option
 @output_options
-def command(r: float, n: int, level: float, output: Output) -> None:
+def command(r: float, n: int, level: float, output: PartsOutput) -> None:
     """Two-sided p of a correlation R over N independent pairs, and its interval.
 
     \b

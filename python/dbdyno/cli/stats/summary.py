@@ -6,35 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.stats.options import (
-    Input,
-    Output,
-    Row,
-    by_option,
-    column_option,
-    engine_option,
-    level_option,
-    note_infinite,
-    reading_options,
-)
+from dbdyno.cli.stats import options as shared
 
 if TYPE_CHECKING:
     from dbdyno.stats.description import Description
 
 
 @click.command("summary")
-@reading_options
-@column_option
-@by_option
-@level_option
-@engine_option
+@shared.reading_options
+@shared.column_option
+@shared.by_option
+@shared.level_option
+@shared.engine_option
 def command(
-    given: Input,
-    output: Output,
-    column: str | None,
-    by: str | None,
-    level: float,
-    engine: str,
+    given: shared.Input, output: shared.PartsOutput, column: str | None, by: str | None, level: float, engine: str
 ) -> None:
     """Count, minimum, quartiles, mean, maximum, standard deviation and tail of a column.
 
@@ -49,17 +34,17 @@ def command(
     found, used, _ = describe_operands(given, column=column, by=by, level=level, engine=engine)
     if found.approximate:
         click.echo(f"note: {found.approximate}", err=True)
-    note_infinite(found.groups)
+    shared.note_infinite(found.groups)
     rows = summary_rows(found, used if by is None and len(given.operands) == 1 else None)
     output.show_list(rows)
 
 
-def summary_rows(described: Description, name: str | None = None) -> list[Row]:
+def summary_rows(described: Description, name: str | None = None) -> list[shared.Row]:
     """Return one row per group; `name` replaces the group's name if there is only one."""
     rows = []
     for group in described.groups:
         quartiles = {q.name: q.value for q in group.quantiles if q.q in (0.25, 0.5, 0.75)}
-        row: Row = {
+        row: shared.Row = {
             "group": name if name is not None else group.name,
             "n": group.n,
             "missing": group.missing,

@@ -9,19 +9,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.stats.options import (
-    Input,
-    Output,
-    Part,
-    Row,
-    by_option,
-    column_option,
-    engine_option,
-    level_option,
-    note_infinite,
-    p_fields,
-    reading_options,
-)
+from dbdyno.cli.stats import options as shared
 
 if TYPE_CHECKING:
     from dbdyno.stats.classical import ClassicalTest
@@ -44,20 +32,20 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 
 
 @click.command("test")
-@reading_options
-@column_option
-@by_option
+@shared.reading_options
+@shared.column_option
+@shared.by_option
 @click.option(
     "--block", metavar="COL", help="Column with the block numbers, or - for no blocks (default: 'block' if it exists)."
 )
 @click.option("--base", metavar="NAME", help="Reference group; the other group is compared with it.")
 @option_with_default("--longest", type=Count(0), default=10, help="Number of longest waits to list.")
 @click.option("--from-summary", is_flag=True, help="Read each operand as the published figures n,mean,sd of a group.")
-@level_option
-@engine_option
+@shared.level_option
+@shared.engine_option
 def command(
-    given: Input,
-    output: Output,
+    given: shared.Input,
+    output: shared.PartsOutput,
     column: str | None,
     by: str | None,
     block: str | None,
@@ -99,7 +87,7 @@ def command(
     names = [group.name for group in found.groups]
     if base is not None and names and names[0] != base:
         raise click.UsageError(f"--base {base!r} is not one of the groups: {', '.join(names)}")
-    note_infinite(found.groups)
+    shared.note_infinite(found.groups)
     tests = compare_groups(found)
     lead = _block_rows(compare_in_blocks(found, randomised=_is_randomised(given, by)), names)
     if found.approximate:
@@ -118,7 +106,7 @@ def command(
     output.show_parts(parts, head={"column": used, "groups": names})
 
 
-def _block_rows(answers: list[GroupComparison], names: list[str]) -> list[Row]:
+def _block_rows(answers: list[GroupComparison], names: list[str]) -> list[shared.Row]:
     """Return one row per figure compared block by block."""
     return [
         {
@@ -148,7 +136,7 @@ def _no_blocks(column: str | None, groups: int) -> str:
     return f"column {column} holds fewer than two blocks of each group, or values not above 0"
 
 
-def _is_randomised(source: Input, by: str | None) -> bool:
+def _is_randomised(source: shared.Input, by: str | None) -> bool:
     """Return True if the order of the groups was randomised: they are arms of one of our experiments."""
     from dbdyno.cli.stats.source import resolve
     from dbdyno.evidence.query import is_trace
@@ -159,14 +147,14 @@ def _is_randomised(source: Input, by: str | None) -> bool:
     return run is not None and not is_trace(run)
 
 
-def test_rows(tests: list[ClassicalTest]) -> list[Row]:
+def test_rows(tests: list[ClassicalTest]) -> list[shared.Row]:
     """Return one row per test."""
     return [
         {
             "test": t.test,
             "statistic": t.statistic,
             "df": t.df,
-            **p_fields(t.log10_p),
+            **shared.p_fields(t.log10_p),
             "low": t.low,
             "high": t.high,
             "effect": t.effect,
@@ -176,7 +164,7 @@ def test_rows(tests: list[ClassicalTest]) -> list[Row]:
     ]
 
 
-def description_parts(description: Description, table: bool) -> list[Part]:
+def description_parts(description: Description, table: bool) -> list[shared.Part]:
     """Return summary, quantiles, histogram and the largest values of each group."""
     from dbdyno.cli.stats.summary import summary_rows
 
@@ -199,7 +187,7 @@ def description_parts(description: Description, table: bool) -> list[Part]:
     ]
 
 
-def histogram_rows(description: Description, table: bool) -> list[Row]:
+def histogram_rows(description: Description, table: bool) -> list[shared.Row]:
     """Return the counts per bucket; for a table, few wide buckets with bars."""
     if not table:
         return [
@@ -209,9 +197,9 @@ def histogram_rows(description: Description, table: bool) -> list[Row]:
         ]
     from dbdyno.stats.plots import coarse_buckets
 
-    rows: list[Row] = []
+    rows: list[shared.Row] = []
     for low, high, counts in coarse_buckets(description, BARS):
-        row: Row = {"from": float(f"{low:.4g}"), "to": float(f"{high:.4g}")}
+        row: shared.Row = {"from": float(f"{low:.4g}"), "to": float(f"{high:.4g}")}
         for group, count in zip(description.groups, counts, strict=True):
             most = max(group.n, 1)
             row[group.name] = count
@@ -220,7 +208,7 @@ def histogram_rows(description: Description, table: bool) -> list[Row]:
     return rows
 
 
-def _from_summary(operands: tuple[str, ...], level: float, output: Output) -> None:
+def _from_summary(operands: tuple[str, ...], level: float, output: shared.PartsOutput) -> None:
     from dbdyno.stats.distributions import normal_log10_p
     from dbdyno.stats.group_tests import welch_from_summary
 

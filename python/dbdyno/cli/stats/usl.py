@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dbdyno.cli.stats.options import Input, Output, Row, level_option, reading_options, y_option
+from dbdyno.cli.stats.options import Input, PartsOutput, Row, level_option, reading_options, y_option
 
 
 @click.command("usl")
@@ -12,13 +12,7 @@ from dbdyno.cli.stats.options import Input, Output, Row, level_option, reading_o
 @click.option("-x", "x", metavar="COL", required=True, help="Column with the load (number of sessions).")
 @y_option
 @level_option
-def command(
-    given: Input,
-    output: Output,
-    x: str,
-    y: str,
-    level: float,
-) -> None:
+def command(given: Input, output: PartsOutput, x: str, y: str, level: float) -> None:
     """Fit X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)): load -x, throughput -y.
 
     \b

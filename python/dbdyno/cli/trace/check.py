@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace.options import (
     files_argument,
@@ -20,7 +19,7 @@ from dbdyno.cli.trace.options import (
 @files_argument
 @reading_options
 @page_options
-def command(files: tuple[str, ...], think_time: str, form: str | None, output: Path | None) -> None:
+def command(files: tuple[str, ...], think_time: str, output: Output) -> None:
     """Show what was read from FILES, what was left unread and where, and whether the time adds up.
 
     Exit 0: everything was read. 1: something was left unread, or does not hold. 2: a file was
@@ -30,8 +29,8 @@ def command(files: tuple[str, ...], think_time: str, form: str | None, output: P
 
     with progress() as shown:
         model = check_page(files, options_of(think_time), shown)
-    if form not in (None, "table") or output is not None:
+    if not output.is_screen:
         report_refused(model["refused"])
-    show_page(model, form, output)
+    show_page(model, output)
     if model["exit"]:
         raise click.exceptions.Exit(model["exit"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import FOLDER
 
@@ -14,7 +15,7 @@ from dbdyno.cli.parameters import FOLDER
 @click.argument("proxied", type=FOLDER, metavar="RUN_OF_PROXY")
 @click.argument("recorded", type=FOLDER, metavar="RUN_OF_RECORD")
 @page_options
-def command(proxied: Path, recorded: Path, form: str | None, output: Path | None) -> None:
+def command(proxied: Path, recorded: Path, output: Output) -> None:
     """Split the time of calls into client, network and server.
 
     RUN_OF_PROXY is a run of `trace proxy`, RUN_OF_RECORD one of `trace record` of the same time and machine. Sessions
@@ -27,4 +28,4 @@ def command(proxied: Path, recorded: Path, form: str | None, output: Path | None
     """
     from dbdyno.trace.proxy.join import join_page
 
-    show_page(join_page(proxied, recorded), form, output)
+    show_page(join_page(proxied, recorded), output)

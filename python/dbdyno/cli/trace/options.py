@@ -8,13 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from dbdyno.base.escaping import unwrap_stream
 from dbdyno.base.limits import Count, Number
+from dbdyno.cli.output import Output, show_line
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
     from dbdyno.trace.source import Traces
 
+SHOWN_S = 1.0
+"""Time between two lines about a program that runs [s]."""
 _UNIT = "dbdyno.trace.tim_unit_ns"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -148,15 +150,35 @@ def open_selection(chosen: TraceSelection, *, binds: bool = False) -> Iterator[T
 def show_traces(
     chosen: TraceSelection,
     page_of: Callable[[Traces], Mapping[str, Any]],
-    form: str | None,
-    output: Path | None,
+    output: Output,
     *,
     binds: bool = False,
 ) -> None:
     """Show the page of the traces; exit with 2 if some of them could not be read."""
     with open_selection(chosen, binds=binds) as traces:
-        show_page(page_of(traces), form, output)
+        show_page(page_of(traces), output)
         end_with(traces.refused, traces.broken, traces.torn)
+
+
+def wait_for(
+    is_over: Callable[[], bool],
+    line: Callable[[], str | None],
+    *,
+    look: Callable[[], object] = lambda: None,
+    every_s: float = 0.1,
+) -> None:
+    """Wait until a program ends or Ctrl-C, with a look at it every so often; on a terminal show a line each second."""
+    shows, shown_at = sys.stderr.isatty(), time.monotonic()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not is_over():
+            time.sleep(every_s)
+            look()
+            if shows and time.monotonic() - shown_at >= SHOWN_S:
+                shown_at = time.monotonic()
+                if (text := line()) is not None:
+                    show_line(text)
+    if shows:
+        show_line()
 
 
 def report_refused(refused: Sequence[dict[str, str]]) -> None:

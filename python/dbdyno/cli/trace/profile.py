@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace.options import (
     end_with,
@@ -57,8 +56,7 @@ def command(
     skew: bool,
     buckets: int | None,
     think_time: str,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show the response-time profile of FILES: a line for CPU, one for each event, and the rest.
 
@@ -93,7 +91,7 @@ def command(
     with progress() as shown:
         model = profile_page(files, request, options_of(think_time), shown)
     report_refused(model["refused"])
-    show_page(model, form, output, skew=skew)
+    show_page(model, output, skew=skew)
     end_with(model["refused"], torn=model["torn"])
 
 

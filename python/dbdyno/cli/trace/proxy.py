@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dbdyno.cli.output import key_file_option, show_line
+from dbdyno.cli.output import key_file_option
 from dbdyno.cli.parameters import EXISTING_FILE, FOLDER, option_with_default
-
-if TYPE_CHECKING:
-    from dbdyno.trace.proxy.proxy_run import RunningProxy
-
-_LOOK_S = 0.1
-_SHOWN_S = 1.0
+from dbdyno.cli.trace.options import wait_for
 
 
 @click.command("proxy")
@@ -100,7 +93,7 @@ def command(
     _more_descriptors()
     with run_proxy(wanted, out) as it:
         click.echo(f"dbdyno: clients of {to} connect to {it.address}; Ctrl-C ends it", err=True)
-        _wait(it)
+        wait_for(it.is_over, lambda: status_line(it.read_report()))
     report = it.report
     click.echo(f"{out}: {report['calls']} calls of {report['sessions_all']} sessions")
     click.echo(f"next: dbdyno trace profile {out}", err=True)
@@ -115,20 +108,6 @@ def _more_descriptors() -> None:
     with contextlib.suppress(ValueError, OSError):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _wait(it: RunningProxy) -> None:
-    """Wait until the proxy ends or Ctrl-C, with a line of figures on a terminal."""
-    shows = sys.stderr.isatty()
-    shown_at = time.monotonic()
-    with contextlib.suppress(KeyboardInterrupt):
-        while not it.is_over():
-            time.sleep(_LOOK_S)
-            if shows and time.monotonic() - shown_at >= _SHOWN_S:
-                shown_at = time.monotonic()
-                show_line(status_line(it.read_report()))
-    if shows:
-        show_line()
 
 
 def status_line(report: Mapping[str, Any]) -> str:

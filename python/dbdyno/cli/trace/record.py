@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import show_line
 from dbdyno.cli.parameters import FOLDER, PATH
+from dbdyno.cli.trace.options import wait_for
 
 if TYPE_CHECKING:
     from dbdyno.trace.record.recording import Recording
 
-_LOOK_S = 0.1
-_SHOWN_S = 1.0
 _PID_MOST = 1 << 22
 """Linux's maximum for a process id."""
 
@@ -107,7 +102,7 @@ def command(
     with recording(place, out, wanted, texts) as it:
         if it.fallback_reason:
             click.echo(f"dbdyno: {it.fallback_reason}", err=True)
-        _wait(it)
+        wait_for(it.is_over, _line_of(it))
     for warning in it.warnings:
         click.echo(f"dbdyno: {warning}", err=True)
     click.echo(f"{out}: {it.report['calls']} calls, {it.report['waits']} waits of {it.report['sessions_all']} sessions")
@@ -116,21 +111,16 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _wait(it: Recording) -> None:
-    """Wait until the recording ends or Ctrl-C, with a line of figures on a terminal."""
-    shows = sys.stderr.isatty()
-    shown_at, before = time.monotonic(), dict[str, Any]()
-    with contextlib.suppress(KeyboardInterrupt):
-        while not it.is_over():
-            time.sleep(_LOOK_S)
-            if shows and time.monotonic() - shown_at >= _SHOWN_S:
-                shown_at = time.monotonic()
-                report = it.read_report()
-                if report.get("elapsed_ns") != before.get("elapsed_ns"):
-                    show_line(status_line(report, before))
-                before = report
-    if shows:
-        show_line()
+def _line_of(it: Recording) -> Callable[[], str | None]:
+    """Return a function that returns the line of figures, or None if there are no new ones."""
+    before = dict[str, Any]()
+
+    def line() -> str | None:
+        nonlocal before
+        earlier, before = before, it.read_report()
+        return status_line(before, earlier) if before.get("elapsed_ns") != earlier.get("elapsed_ns") else None
+
+    return line
 
 
 def status_line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,16 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cli.output import form_of, key_file_option, show_line, write_text
+from dbdyno.cli.output import Output, form_of, key_file_option, with_output
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
+from dbdyno.cli.trace.options import wait_for
 
 if TYPE_CHECKING:
-    from dbdyno.bench.postgres.replay_watch import ReplayWatch
     from dbdyno.trace.proxy.replay import ReplayOptions, RunningReplay
 
 _FORMATS = ("text", "json")
 _STATEMENTS = 5
 """Maximum number of statements with differences in the text form; JSON has all."""
+_LOOK_S = 0.05
 _DIFFERENCES = {
     "rows_differ": "times another number of rows",
     "fails_now": "times failed",
@@ -31,8 +29,6 @@ _DIFFERENCES = {
     "fails_otherwise": "times another SQLSTATE",
 }
 _MEASURED = {"wal": "WAL", "temp": "temporary files", "checkpoints": "checkpoints", "waits": "waits"}
-_LOOK_S = 0.05
-_SHOWN_S = 1.0
 
 
 @click.command("replay")
@@ -71,6 +67,7 @@ _SHOWN_S = 1.0
 @key_file_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json is short for --format json.")
 @click.option("-o", "--output", type=FILE, help="Write to this file; its suffix selects the format (txt, json).")
+@with_output
 def command(
     run: Path,
     dsn: str,
@@ -80,8 +77,7 @@ def command(
     begin: str | None,
     end: str | None,
     key_file: Path | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Run again what `trace proxy --binds` or `trace import --log` captured in RUN: sessions, messages, think times.
 
@@ -102,7 +98,7 @@ def command(
     from dbdyno.evidence.encryption import messages_of
     from dbdyno.trace.proxy.replay import ReplayOptions, count_differences, run_replay, speed_of
 
-    kind = form_of(form, output, _FORMATS, "text")
+    kind = form_of(output, _FORMATS, "text")
     wanted = ReplayOptions(speed_of(speed), order == "commit", writes, *_part(begin, end))
     target = Postgres.open(dsn)
     if writes:
@@ -111,17 +107,14 @@ def command(
         # Sessions that are read-only generate no keys.
         keys = key_plan(target, path, wanted.from_ns, wanted.to_ns) if writes else KeyPlan()
         with watch_server(target) as watch, run_replay(run, target.conninfo(), wanted, keys, path) as it:
-            _wait(it, watch)
+            wait_for(it.is_over, lambda: _line(it), look=watch.sample, every_s=_LOOK_S)
     report = {**it.report, "server": watch.report}
     text = (
         f"{json.dumps(report, indent=1)}\n"
         if kind == "json"
         else "".join(f"{line}\n" for line in _lines(report, wanted))
     )
-    if output is not None:
-        write_text(output, text)
-    else:
-        click.echo(text, nl=False)
+    output.echo(text)
     if count_differences(report):
         raise click.exceptions.Exit(1)
 
@@ -173,17 +166,7 @@ def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
     return from_ns, to_ns
 
 
-def _wait(it: RunningReplay, watch: ReplayWatch) -> None:
-    """Wait until the replay ends or Ctrl-C, with a line of figures on a terminal."""
-    shows, shown_at = sys.stderr.isatty(), time.monotonic()
-    with contextlib.suppress(KeyboardInterrupt):
-        while not it.is_over():
-            time.sleep(_LOOK_S)
-            watch.sample()
-            if shows and time.monotonic() - shown_at >= _SHOWN_S:
-                shown_at = time.monotonic()
-                at = it.read_progress()
-                said = f"{at['turns']:,} of {at['turns_all']:,} round trips, {at['sessions']} sessions"
-                show_line(f"{said}, {at['differing']} differ")
-    if shows:
-        show_line()
+def _line(it: RunningReplay) -> str:
+    at = it.read_progress()
+    said = f"{at['turns']:,} of {at['turns_all']:,} round trips, {at['sessions']} sessions"
+    return f"{said}, {at['differing']} differ"

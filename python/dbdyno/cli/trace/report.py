@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.trace.options import TraceSelection, fold_option, show_traces, whole_traces
 from dbdyno.cli.trace.sql import SORTS
@@ -30,8 +29,7 @@ def command(
     longest: int,
     binds: bool,
     share: float,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Make one page of FILES: profile, statements, plans, waits and trees.
 
@@ -45,4 +43,4 @@ def command(
     from dbdyno.trace.report import Request, report_page
 
     request = Request(top, sort, merge_literals, longest, share / 100)
-    show_traces(chosen, lambda traces: report_page(traces, request), form, output, binds=binds)
+    show_traces(chosen, lambda traces: report_page(traces, request), output, binds=binds)

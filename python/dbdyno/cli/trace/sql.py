@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_traces
 
@@ -29,8 +28,7 @@ def command(
     statement: str | None,
     merge_literals: bool,
     no_recursive: bool,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show the statements of FILES: call table, waits, plan with row counts, parents and children.
 
@@ -45,4 +43,4 @@ def command(
     from dbdyno.trace.statements import Request, statements_page
 
     request = Request(top, sort, merge_literals, not no_recursive, statement)
-    show_traces(chosen, lambda traces: statements_page(traces, request), form, output)
+    show_traces(chosen, lambda traces: statements_page(traces, request), output)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_traces
 
 
@@ -17,8 +16,7 @@ def command(
     chosen: TraceSelection,
     every: str | None,
     session: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show what the sessions of FILES did over time: CPU, commit, reads, network, idle.
 
@@ -33,4 +31,4 @@ def command(
     from dbdyno.trace.units import length_ns
 
     every_ns = length_ns(every, "--every") if every else None
-    show_traces(chosen, lambda traces: timeline_page(traces, every_ns=every_ns, session=session), form, output)
+    show_traces(chosen, lambda traces: timeline_page(traces, every_ns=every_ns, session=session), output)

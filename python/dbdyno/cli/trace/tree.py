@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from dbdyno.cli.output import Output
 from dbdyno.cli.trace.options import TraceSelection, fold_option, show_traces, whole_traces
 
 
@@ -27,8 +26,7 @@ def command(
     place: str | None,
     calls: bool,
     share: float,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show the recursion tree of one call of FILES: by default the client's longest.
 
@@ -42,6 +40,4 @@ def command(
 
     if sum(given is not None for given in (call, statement, place)) > 1:
         raise click.UsageError("give one of --call, --statement and --line")
-    show_traces(
-        chosen, lambda traces: tree_page(traces, Request(call, statement, place, calls, share / 100)), form, output
-    )
+    show_traces(chosen, lambda traces: tree_page(traces, Request(call, statement, place, calls, share / 100)), output)

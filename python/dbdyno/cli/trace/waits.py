@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.output import Output
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_traces
 
@@ -29,8 +28,7 @@ def command(
     longest: int,
     buckets: int,
     every: str | None,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Show the waits of one event in FILES: quantiles with intervals, distribution, over time, longest.
 
@@ -47,4 +45,4 @@ def command(
 
     every_ns = length_ns(every, "--every") if every else None
     request = Request(events, longest=longest, every_ns=every_ns, buckets=buckets)
-    show_traces(chosen, lambda traces: waits_page(traces, request), form, output)
+    show_traces(chosen, lambda traces: waits_page(traces, request), output)

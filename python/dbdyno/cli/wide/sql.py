@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.output import FORMATS, STREAMED, form_of, format_options, show_rows, stream_rows
+from dbdyno.cli.output import FORMATS, STREAMED, Output, form_of, format_options, show_rows, stream_rows
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.wide.options import map_option, open_map, target_option
 
@@ -59,8 +59,7 @@ def command(
     writing: bool,
     cascade: bool,
     top: int,
-    form: str | None,
-    output: Path | None,
+    output: Output,
 ) -> None:
     """Run SQL, joins and aggregates included, on Cassandra data; a map file defines the SQL tables.
 
@@ -73,7 +72,7 @@ def command(
     from dbdyno.wide.answer import Answer
     from dbdyno.wide.write import is_change
 
-    form = form_of(form, output, FORMS)
+    form = form_of(output, FORMS)
     if master is not None and engine != "spark":
         raise click.UsageError("--master works only with --engine spark")
     where, found = open_map(file, target)
@@ -96,10 +95,10 @@ def command(
         return
     with answer:
         if form in STREAMED:
-            stream_rows(answer.names, _readable(answer.rows()), form, output)
+            stream_rows(answer.names, _readable(answer.rows()), form, output.path)
         else:
             rows = list(_readable(answer.rows()))
-            show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
+            show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], output.as_form("table"))
             if len(rows) > top:
                 click.echo(f"the first {top:,} of {len(rows):,} rows", err=True)
         if explain:

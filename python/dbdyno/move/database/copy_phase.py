@@ -104,21 +104,20 @@ def fill_target(work: Job, source: Postgres, snapshot: Snapshot, conn: psycopg.C
     if unfinished_job(conn) is None:
         with work.phase("schema"):
             entries = schema.by_stage(work.archive())[schema.BEFORE]
-            work.say(f"schema: {with_noun(len(entries), 'statement')} before the rows")
+            work.how.say(f"schema: {with_noun(len(entries), 'statement')} before the rows")
             schema.restore_before(conn, entries, plan.id, work.ledger.folder, drops_public=not facts.has_public)
     work.ledger.is_durable = False
     missing = rows.reconcile(conn, work.ledger)
     size = sum(one.relations[0].bytes for one in plan.tables)
     began = time.monotonic()
     if missing:
-        work.say(f"rows: {with_noun(len(plan.tables), 'table')}, {size / 1e6:,.1f} MB, {with_noun(missing, 'chunk')}")
+        tables, chunks = with_noun(len(plan.tables), "table"), with_noun(missing, "chunk")
+        work.how.say(f"rows: {tables}, {size / 1e6:,.1f} MB, {chunks}")
         how = replace(work.how, progress=work.meter())
-        read_chunks(
-            source, work.ledger, snapshot, how, work.say, rows.job_builder(work.target, conn, work.database["encoding"])
-        )
+        read_chunks(source, work.ledger, snapshot, how, rows.job_builder(work.target, conn, work.database["encoding"]))
     work.spent["rows"] = time.monotonic() - began
     if LARGE_OBJECTS_DONE not in recorded_entries(conn):
         with work.phase("large objects"):
             count = large_objects.copy_all(source, snapshot, work.target, plan.id, work.how.workers)
         if count:
-            work.say(f"{with_noun(count, 'large object')}")
+            work.how.say(f"{with_noun(count, 'large object')}")

@@ -56,7 +56,7 @@ def _restore(work: Job, conn: psycopg.Connection[Any], steps: Sequence[indexes.S
     memory = indexes.memory_bytes(work.target, conn, work.how.workers)
     built = [one for one in left if one.bytes]
     if built:
-        work.say(
+        work.how.say(
             f"indexes and constraints: {len(built):,} to build, {with_noun(len(left) - len(built), 'other statement')};"
             f" maintenance_work_mem {memory >> 20:,} MB for each of {work.how.workers}"
         )
@@ -88,7 +88,7 @@ def _check_rows(work: Job, conn: psycopg.Connection[Any]) -> list[str]:
     wanted = compare.sums_of(work.ledger, plan)
     if work.level != "target":
         return []
-    work.say("reading the target's rows again")
+    work.how.say("reading the target's rows again")
     found = compare.read_again(work.target, conn, plan, work.how, work.database["encoding"], work.meter())
     return [*compare.differing_rows(plan, wanted, found), *large_objects.compare_objects(conn)[1]]
 

@@ -47,8 +47,8 @@ from dbdyno.move.engines.postgres.source import Snapshot, SnapshotLostError, app
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.loading.staged_rows import is_published
-from dbdyno.move.reading.resume import refuse_ended
-from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Say
+from dbdyno.move.reading.resume import HELD, refuse_ended
+from dbdyno.move.reading.run import ENDING_SQL, JobOptions
 
 
 def move_database(
@@ -57,7 +57,6 @@ def move_database(
     folder: Callable[[], Any],
     job: str,
     options: JobOptions,
-    say: Say,
     meter: Meter,
     *,
     hold: int,
@@ -72,7 +71,6 @@ def move_database(
         folder: Returns the job's folder; called when all checks have passed.
         job: The job's id.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         meter: Returns the progress display for one phase.
         hold: Seconds for which a separate process keeps the snapshot after a crash; 0 starts no such process.
         level: What to check: `counts`, or `target` to read the target's rows again.
@@ -83,12 +81,12 @@ def move_database(
     """
     with session(target, job) as conn:
         programs = check_move(source, target, conn, job)
-        say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application_name(job))}")
+        options.say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application_name(job))}")
         snapshot, inventory = take_inventory(source, job)
         with snapshot:
             inventory = apply_masks(snapshot, inventory, masks)
             ledger = Ledger.create(folder(), {"status": "running", "snapshots": []})
-            work = Job(target, ledger, programs, options, say, meter, level, {})
+            work = Job(target, ledger, programs, options, meter, level, {})
             with ledger.locked():
                 try:
                     write_plan(work, source, snapshot, inventory, conn, job, "begun")
@@ -107,7 +105,6 @@ def resume_database(
     target: Postgres,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     meter: Meter,
     *,
     level: str,
@@ -121,7 +118,6 @@ def resume_database(
         target: The server and the job's database.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         meter: Returns the progress display for one phase.
         level: What to check: `counts`, or `target` to read the target's rows again.
         hold: Seconds for which a separate process keeps a new snapshot after a crash; 0 starts no such process.
@@ -138,10 +134,10 @@ def resume_database(
         end_sessions(conn, job)
         facts = Facts(**database["facts"])
         programs = find_programs(max(facts.major, conn.info.server_version // 10000))
-        work = Job(target, ledger, programs, options, say, meter, level, {})
+        work = Job(target, ledger, programs, options, meter, level, {})
         is_same = place_of(target, conn).stable_id == ledger.plan["into"]["server"]
         if is_same and is_published(conn, ledger):
-            say("the database was complete before the job was ended: both schemas are compared")
+            options.say("the database was complete before the job was ended: both schemas are compared")
             return conclude(work, conn)
         marked = unfinished_job(conn)
         if marked is None or marked[0] != job:
@@ -154,13 +150,13 @@ def resume_database(
         _refuse_other(opened, ledger)
         kept = _still_held(opened, ledger) if marked is not None and not restart else None
         if kept is not None:
-            say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
+            options.say(HELD.format(ledger.manifest["snapshots"][-1]["at"]))
             ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
             with kept:
                 fill_target(work, opened, kept, conn)
             return finish(work, conn)
         if marked is not None:
-            say("the snapshot is gone with the process that held it: all is read again, as of one new instant")
+            options.say("the snapshot is gone with the process that held it: all is read again, as of one new instant")
             entries = work.archive()
             schema.drop_created(conn, entries, database["kept"], had_public=facts.has_public)
         refuse_filled(target, conn)

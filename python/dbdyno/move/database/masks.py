@@ -121,7 +121,7 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
         if (method == "constant") != (constant is not None):
             says = "constant needs a value" if constant is None else f"{method} takes no value"
             raise MoveError(says, where=f"--mask {words}", next_step=_WRITE_CONSTANT)
-        names = tuple(_fold_name(part) for part in _PART.findall(found[1]))
+        names = tuple(fold_name(part) for part in _PART.findall(found[1]))
         if names in masks:
             raise MoveError(
                 "masks a column that another --mask already masks",
@@ -169,7 +169,8 @@ def apply_masks(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask])
     return replace(inventory, tables=tables, masks=words, mask_notes=tuple(notes))
 
 
-def _fold_name(name: str) -> str:
+def fold_name(name: str) -> str:
+    """Return a name without its quotes, or in lower case if it has none, as the server reads it."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 

@@ -21,21 +21,13 @@ from dbdyno.move.nouns import with_noun
 
 
 @dataclass(frozen=True)
-class PlannedTable:
-    """A table that would be moved."""
-
-    table: str
-    bytes: int
-
-
-@dataclass(frozen=True)
 class PlannedMove:
-    """Everything that would be moved."""
+    """Everything that would be moved; `tables` are their sizes in bytes by name."""
 
     source: str
     target: str
     programs: str
-    tables: tuple[PlannedTable, ...]
+    tables: dict[str, int]
     indexes: tuple[Index, ...]
     sequences: tuple[Sequence, ...]
     large_objects: int
@@ -47,15 +39,15 @@ class PlannedMove:
 
     def to_json(self) -> JsonObject:
         """Return the plan as JSON."""
-        return asdict(self)
+        return {**asdict(self), "tables": [{"table": name, "bytes": size} for name, size in self.tables.items()]}
 
     def sentences(self) -> list[str]:
         """Return the preview as lines of text."""
-        size = sum(one.bytes for one in self.tables)
+        size = sum(self.tables.values())
         built = sum(one.bytes for one in self.indexes)
         lines = [f"{self.source} -> {self.target}, by pg_dump {self.programs}"]
         lines.append(f"{with_noun(len(self.tables), 'table')}, {size / 1e6:,.1f} MB:")
-        lines += [f"  {one.table}: {one.bytes / 1e6:,.1f} MB" for one in sorted(self.tables, key=lambda t: -t.bytes)]
+        lines += [f"  {name}: {each / 1e6:,.1f} MB" for name, each in sorted(self.tables.items(), key=lambda t: -t[1])]
         lines.append(f"{len(self.indexes):,} indexes, {built / 1e6:,.1f} MB, the largest first:")
         lines += [
             f"  {one.schema}.{one.name} on {one.table}: {one.bytes / 1e6:,.1f} MB"
@@ -105,7 +97,7 @@ def plan_move(
         source=source.safe_dsn,
         target=f"host={info.host} port={info.port} dbname={info.dbname}",
         programs=programs.version,
-        tables=tuple(PlannedTable(f"{one.schema}.{one.name}", one.relations[0].bytes) for one in inventory.tables),
+        tables={f"{one.schema}.{one.name}": one.relations[0].bytes for one in inventory.tables},
         indexes=inventory.indexes,
         sequences=inventory.sequences,
         large_objects=inventory.facts.large_objects,

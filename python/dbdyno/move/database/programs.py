@@ -17,7 +17,7 @@ import psycopg
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.processes import child_environment
-from dbdyno.bench.postgres.binaries import installed_folders, wheel_folders
+from dbdyno.bench.postgres.binaries import installed_folders, version_of, wheel_folders
 from dbdyno.bench.postgres.server import Postgres
 
 LOCK_WAIT_MS = 10_000
@@ -66,20 +66,9 @@ def _find_installed(env: Mapping[str, str]) -> Iterator[Programs]:
     for folder in [*([Path(forced)] if forced else []), *installed_folders(env), *wheel_folders()]:
         if folder not in seen and (folder / "pg_dump").is_file():
             seen.add(folder)
-            version = _version(folder / "pg_dump")
+            version = version_of(folder / "pg_dump")
             if version is not None:
                 yield Programs(folder, version)
-
-
-def _version(program: Path) -> str | None:
-    try:
-        done = subprocess.run(
-            [program, "--version"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r"\(PostgreSQL\)\s+(\d\S*)", done.stdout)
-    return match.group(1) if match else None
 
 
 def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[str], name: str) -> None:

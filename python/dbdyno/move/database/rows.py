@@ -26,11 +26,9 @@ from dbdyno.move.engines.postgres.source import (
     application_name,
     copy_sql,
     session_settings,
-    session_sql,
 )
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.proof.cost import cost_sql
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading
 from dbdyno.move.reading.splits import PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk
 
 LEAST_BYTES = 32 << 20
@@ -88,28 +86,19 @@ def encoding_of(here: str, there: str) -> str:
 def job_builder(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> JobBuilder:
     """Return a function that builds the core's job for some chunks, with rows in this encoding."""
 
-    def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, options: JobOptions, folder: object
-    ) -> _core.MoveJob:
-        name = application_name(plan.id)
+    def make(reading: Reading) -> _core.MoveJob:
+        plan, chunks, source = reading.plan, reading.chunks, reading.snapshot.conn
+        spec = reading.spec(chunks_of(conn, reading.snapshot, plan, chunks))
+        masks = key_sql(conn, plan, reading.options.mask_key)
         return _core.MoveJob(
             {
-                "connection": {**source.conninfo(), "application_name": name},
-                "session_sql": [
-                    *session_sql(snapshot.conn, snapshot.id),
-                    settings_sql(snapshot.conn, encoding, source=True),
-                    *key_sql(conn, plan, options.mask_key),
-                ],
+                **spec,
+                "session_sql": [*spec["session_sql"], settings_sql(source, encoding, source=True), *masks],
                 "target": {
-                    "connection": {**target.conninfo(), "application_name": name},
+                    "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
                     "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
                 },
-                "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
-                "chunks": chunks_of(conn, snapshot, plan, chunks),
-                "workers": options.workers,
-                "memory_bytes": options.memory_bytes,
-                "rate_bytes_per_s": options.rate_bytes_per_s,
-                "cost_sql": cost_sql(snapshot.conn.info.server_version) if len(chunks) <= COUNTED_CHUNKS else None,
+                "cost_sql": spec["cost_sql"] if len(chunks) <= COUNTED_CHUNKS else None,
             }
         )
 

@@ -14,7 +14,7 @@ from dbdyno.move.database.archive import Entry, digest, read
 from dbdyno.move.database.programs import Programs
 from dbdyno.move.ledger.folder import INNER, Ledger
 from dbdyno.move.reading.progress import Show
-from dbdyno.move.reading.run import JobOptions, Plan, Say
+from dbdyno.move.reading.run import JobOptions, Plan
 
 ARCHIVE, STATISTICS, TARGET_ARCHIVE = "schema.dump", "statistics.dump", "target.dump"
 Meter = Callable[[], Show | None]
@@ -29,7 +29,6 @@ class Job:
     ledger: Ledger
     programs: Programs
     how: JobOptions
-    say: Say
     meter: Meter
     level: str
     spent: dict[str, float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -33,7 +34,8 @@ def describe_load(
     try:
         with open_session(target, load_request) as conn:
             goal = match_target(conn, load_request, heads[0][0])
-            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads[0][0], lines.append)
+            how = replace(options, say=lines.append)
+            loading = FileLoad(target, conn, files, records, load_request, how, goal, heads[0][0])
             way = loading.choose_method(checked=rejects is not None or compare, read_again=read_again)
     except psycopg.Error as error:
         raise failure(error, load_request.table) from None

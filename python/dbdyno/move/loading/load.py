@@ -30,7 +30,7 @@ from dbdyno.move.loading.methods import FileLoad
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import is_row_error
 from dbdyno.move.loading.request import LoadRequest, LoadResult
-from dbdyno.move.reading.run import JobOptions, Say
+from dbdyno.move.reading.run import JobOptions
 
 DUPLICATE_KEY = "23505"
 _UNKNOWN = "the rows were published: either all of them are in the table, or none"
@@ -42,7 +42,6 @@ def load_files(
     folder: Path,
     load_request: LoadRequest,
     options: JobOptions,
-    say: Say,
     *,
     read_again: bool = False,
     compare: bool = False,
@@ -57,7 +56,6 @@ def load_files(
         folder: A file, or a folder of files.
         load_request: The target table, the mode and the key.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         read_again: Read the staged rows again and compare their hash with that of the files.
         compare: Compare the table with the staged rows before the commit.
 
@@ -71,7 +69,7 @@ def load_files(
     try:
         with open_session(target, load_request) as conn:
             goal = match_target(conn, load_request, heads)
-            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads, say)
+            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads)
             loaded = loading.run(rejects, read_again=read_again, compare=compare)
     except psycopg.Error as error:
         lost = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))

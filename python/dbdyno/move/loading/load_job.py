@@ -46,14 +46,14 @@ from dbdyno.move.loading.staged_rows import (
 )
 from dbdyno.move.loading.transfer import empty_unfinished, make_stages, resumed_session, target_session
 from dbdyno.move.nouns import with_noun
-from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, new_id
 from dbdyno.move.reading.splits import Chunk
 
 START_MESSAGE = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
 
 
 def load(
-    target: Postgres, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, say: Say, level: str
+    target: Postgres, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, level: str
 ) -> LoadResult:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
@@ -75,8 +75,8 @@ def load(
             ledger.discard()
             raise
         ending = ENDING_SQL.format(application_name(plan.id))
-        say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
-        return _work(target, conn, ledger, plan, goal, options, level, say)
+        options.say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
+        return _work(target, conn, ledger, plan, goal, options, level)
 
 
 def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
@@ -93,7 +93,7 @@ def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
 
 
 def resume_load(
-    target: Postgres, ledger: Ledger, options: JobOptions, say: Say, level: str, *, restart: bool
+    target: Postgres, ledger: Ledger, options: JobOptions, level: str, *, restart: bool
 ) -> LoadResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
@@ -114,7 +114,7 @@ def resume_load(
                 empty_unfinished(conn, plan, [goal], ledger)
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
             ledger.save()
-        return _work(target, conn, ledger, plan, goal, options, level, say)
+        return _work(target, conn, ledger, plan, goal, options, level)
 
 
 def resumed_plan(plan: Plan, load_request: LoadRequest, options: JobOptions, *, restart: bool) -> Plan:
@@ -196,15 +196,13 @@ def _work(
     goal: TargetTable,
     options: JobOptions,
     level: str,
-    say: Say,
 ) -> LoadResult:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
     into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.locked():
         with ledger.phase("loading"), with_full_command(ledger):
-            finished = ledger.records()
-            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
+            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
             children = stage_names(plan, goal)[1]
             copies = [copy_statement(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
 
@@ -212,11 +210,11 @@ def _work(
                 ledger.record({**chunk, "file": "", "snapshot": 0})
 
             if left:
-                texts = [one.as_string(conn) for one in copies]
+                texts = {number: one.as_string(conn) for number, one in enumerate(copies)}
                 load_pieces(target, conn, left, texts, options, plan.id, record, placed=placed)
             refuse_changed(plan)
         with ledger.phase("publishing"), resumable_errors(ledger, into.table):
-            loaded = _publish(target, conn, ledger, plan, goal, paths, options, level, say)
+            loaded = _publish(target, conn, ledger, plan, goal, paths, options, level)
             ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
 
@@ -238,7 +236,6 @@ def _publish(
     paths: Sequence[Path],
     options: JobOptions,
     level: str,
-    say: Say,
 ) -> LoadResult:
     """Publish the rows in one transaction (its id goes into the ledger first); raise `MoveError` if a check fails."""
     into, parent = request_of(plan), stage_names(plan, goal)[0]
@@ -250,7 +247,7 @@ def _publish(
     refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
     if level in ("source", "target"):
         refuse_misread(target, conn, parent, goal, done, options)
-    say(PUBLISHING.format(with_noun(rows, "row")))
+    options.say(PUBLISHING.format(with_noun(rows, "row")))
     rejects = rejects_of(into, paths)
     if rejects is not None:
         for one in done:

@@ -32,7 +32,7 @@ from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult
 from dbdyno.move.nouns import with_noun
-from dbdyno.move.reading.run import JobOptions, Say, job_of, new_id, plan_of
+from dbdyno.move.reading.run import JobOptions, Reading, job_of, new_id, plan_of
 
 START_MESSAGES = {
     "straight": "one worker: straight into the table, in one transaction; rows are {}",
@@ -62,7 +62,6 @@ class FileLoad:
     how: JobOptions
     goal: TargetTable
     heads: Heads
-    say: Say
     publishing: bool = False
     """True while losing the connection would leave the outcome of the load unknown."""
 
@@ -83,14 +82,14 @@ class FileLoad:
     def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> LoadResult:
         way = self.choose_method(checked=rejects is not None or compare, read_again=read_again)
         if way == "straight":
-            self.say(START_MESSAGES[way].format(direct.wal_sentence(self.conn, self.into)))
+            self.how.say(START_MESSAGES[way].format(direct.wal_sentence(self.conn, self.into)))
             return self._straight()
         job, place = stage_name(self.goal.schema)
         if way == "partitions":
             nodes = partitions.partition_tree(self.conn, self.goal.oid)
-            self.say(START_MESSAGES[way].format(job, f"{'.'.join(place)}_0"))
+            self.how.say(START_MESSAGES[way].format(job, f"{'.'.join(place)}_0"))
             return self._by_partitions(nodes, job, rejects, read_again=read_again, compare=compare)
-        self.say(START_MESSAGES[way].format(job, ".".join(place)))
+        self.how.say(START_MESSAGES[way].format(job, ".".join(place)))
         with self._stage(place, rejects, swaps=way == "swap") as stage:
             rows = self._fill(stage, job, rejects, read_again=read_again)
             self.publishing = True
@@ -130,7 +129,7 @@ class FileLoad:
                 else swap.swap_obstacle(self.conn, self.goal.oid)
             )
         if reason is not None:
-            self.say(f"rows are written twice, since no other table can take the place of this one: {reason}")
+            self.how.say(f"rows are written twice, since no other table can take the place of this one: {reason}")
             return "staged"
         return "partitions" if self.goal.kind == "p" else "swap"
 
@@ -180,7 +179,7 @@ class FileLoad:
                     staged = replace(self.goal.staged_rows(stage, rows), table=shadow.root)
                     loaded = publish(self.conn, staged, inside, rejects, compare=compare)
             self.publishing = True
-            replaced = attach.publish(self.conn, shadow, self.into, names, say=self.say)
+            replaced = attach.publish(self.conn, shadow, self.into, names, say=self.how.say)
             self.publishing = False
         return replace(loaded, mode=self.into.mode, replaced=replaced)
 
@@ -210,13 +209,13 @@ class FileLoad:
         self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
     ) -> LoadResult:
         """Publish the filled table: rename it to the target's name if possible, else add its rows to the target."""
-        self.say(PUBLISHING.format(with_noun(rows, "row")))
+        self.how.say(PUBLISHING.format(with_noun(rows, "row")))
         staged = self.goal.staged_rows(stage, rows)
         if swaps:
             loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)
             if isinstance(loaded, LoadResult):
                 return loaded
-            self.say(f"the rows are added to the table, which no other can take the place of: {loaded}")
+            self.how.say(f"the rows are added to the table, which no other can take the place of: {loaded}")
         first = table_creator(self.into, self.heads)
         return publish(self.conn, staged, self.into, rejects, compare=compare, first=first)
 
@@ -239,7 +238,7 @@ def refuse_misread(
     request = Request(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
     with take_snapshot(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), options)
-        mover = job_of(target, plan, plan.chunks, snapshot, options, None)
+        mover = job_of(Reading(target, plan, plan.chunks, snapshot, options))
         found = 0
         while (event := mover.next(0.2)) is not None:
             if "failed" in event:

@@ -31,7 +31,7 @@ from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult, Mul
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total_hash
-from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.run import JobOptions, Plan, new_id
 
 PUBLISHING = "{} staged; publishing in one transaction"
 
@@ -101,14 +101,13 @@ def publish_staged(
     load_request: LoadRequest,
     options: JobOptions,
     level: str,
-    say: Say,
 ) -> LoadResult | MultiTableResult:
     """Verify the staged rows and publish them all in one transaction.
 
     Raises:
         MoveError: A check failed, or the server refused the rows.
     """
-    say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
+    options.say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), resumable_errors(ledger, load_request.table):
         plan = Plan.from_json(ledger.plan)
         goals = target_tables(conn, plan, load_request)

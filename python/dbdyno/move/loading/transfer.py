@@ -24,12 +24,10 @@ from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
 from dbdyno.move.engines.postgres.source import (
     Request,
-    Snapshot,
     application_name,
     copy_sql,
     failure,
     session_settings,
-    session_sql,
 )
 from dbdyno.move.engines.postgres.staging import FILE, ROW
 from dbdyno.move.engines.postgres.target import TargetTable
@@ -45,9 +43,8 @@ from dbdyno.move.loading.staged_rows import (
     target_description,
     target_tables,
 )
-from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, begin, new_id, run_job
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading, begin, new_id, run_job
 from dbdyno.move.reading.splits import Chunk
 
 OnRestart = Callable[[Plan], None]
@@ -74,7 +71,6 @@ def move(
     load_request: LoadRequest,
     folder: Path,
     options: JobOptions,
-    say: Say,
     *,
     hold: int = 0,
     level: str = "counts",
@@ -88,7 +84,6 @@ def move(
         load_request: The target table, the mode and the key.
         folder: The job's folder.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         hold: Seconds for which a separate process keeps the snapshot after a crash; 0 starts no such process.
         level: The level of verification.
 
@@ -100,7 +95,7 @@ def move(
     asked = target_description(load_request, target.safe_dsn)
     with target_session(target, load_request) as conn:
         asked["server"] = target.identity(conn)
-        ledger, snapshot = begin(source, request, folder, options, say, into=asked, job=job)
+        ledger, snapshot = begin(source, request, folder, options, into=asked, job=job)
         plan = Plan.from_json(ledger.plan)
         try:
             goals = target_tables(conn, plan, load_request)
@@ -113,8 +108,8 @@ def move(
             ledger.discard()
             raise
         with snapshot, hold_snapshot(source, snapshot, ledger, hold):
-            run_job(source, ledger, snapshot, options, say, _maker(target, conn, goals))
-        return publish_staged(target, conn, ledger, load_request, options, level, say)
+            run_job(source, ledger, snapshot, options, _maker(target, conn, goals))
+        return publish_staged(target, conn, ledger, load_request, options, level)
 
 
 def resume_transfer(
@@ -122,7 +117,6 @@ def resume_transfer(
     target: Postgres,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     *,
     restart: bool,
     as_of_now: bool,
@@ -135,7 +129,6 @@ def resume_transfer(
         target: The server to write.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
         level: The level of verification.
@@ -146,15 +139,13 @@ def resume_transfer(
 
     def read(conn: psycopg.Connection[Any], goals: Sequence[TargetTable], restarted: OnRestart, restart: bool) -> None:
         make = _maker(target, conn, goals)
-        resume(
-            source, ledger, options, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
-        ).__exit__()
+        resume(source, ledger, options, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted).__exit__()
 
-    return resume_into(target, ledger, options, say, read, restart=restart, level=level)
+    return resume_into(target, ledger, options, read, restart=restart, level=level)
 
 
 def resume_into(
-    target: Postgres, ledger: Ledger, options: JobOptions, say: Say, read: ReadChunks, *, restart: bool, level: str
+    target: Postgres, ledger: Ledger, options: JobOptions, read: ReadChunks, *, restart: bool, level: str
 ) -> LoadResult | MultiTableResult | None:
     """Resume a job into PostgreSQL; return None if it turns out to have been published already.
 
@@ -162,7 +153,6 @@ def resume_into(
         target: The server to write.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         read: Reads the chunks that are missing.
         restart: Read all chunks again from a new snapshot.
         level: The level of verification.
@@ -181,7 +171,7 @@ def resume_into(
             read(conn, goals, lambda fresh: make_stages(conn, fresh, goals), restart)
         else:
             ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
-        return publish_staged(target, conn, ledger, into, options, level, say)
+        return publish_staged(target, conn, ledger, into, options, level)
 
 
 @contextlib.contextmanager
@@ -298,46 +288,13 @@ def forwarded_chunk_spec(chunk: Chunk, text: str, into: str) -> MoveChunk:
     return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
 
 
-def job_of_postgres(
-    source: Postgres,
-    plan: Plan,
-    snapshot: Snapshot,
-    options: JobOptions,
-    target: Mapping[str, object],
-    chunks: Sequence[MoveChunk],
-    *,
-    rejects: bool = False,
-) -> _core.MoveJob:
-    """Return the core's job that reads from PostgreSQL and forwards the rows to a target as they arrive."""
-    return _core.MoveJob(
-        {
-            "connection": {**source.conninfo(), "application_name": application_name(plan.id)},
-            "session_sql": session_sql(snapshot.conn, snapshot.id),
-            "target": target,
-            "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
-            "chunks": chunks,
-            "rejects": rejects,
-            "workers": options.workers,
-            "memory_bytes": options.memory_bytes,
-            "rate_bytes_per_s": options.rate_bytes_per_s,
-            "cost_sql": cost_sql(snapshot.conn.info.server_version),
-        }
-    )
-
-
 def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> JobBuilder:
-    def make(
-        source: Postgres,
-        plan: Plan,
-        chunks: Sequence[Chunk],
-        snapshot: Snapshot,
-        options: JobOptions,
-        folder: Path | None,
-    ) -> _core.MoveJob:
+    def make(reading: Reading) -> _core.MoveJob:
+        plan, source = reading.plan, reading.snapshot.conn
         copy = copy_statements(conn, plan, goals)
         each = [
-            forwarded_chunk_spec(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks
+            forwarded_chunk_spec(one, copy_sql(source, plan.tables, one), copy[one.number]) for one in reading.chunks
         ]
-        return job_of_postgres(source, plan, snapshot, options, target_spec(target, conn, plan), each)
+        return _core.MoveJob({**reading.spec(each), "target": target_spec(target, conn, plan)})
 
     return make

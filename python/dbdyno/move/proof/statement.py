@@ -21,7 +21,7 @@ from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import MODULUS, Ledger, files_of
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
-from dbdyno.move.reading.run import JobOptions, Plan, events, job_of
+from dbdyno.move.reading.run import JobOptions, Plan, Reading, events, job_of
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: 
     finished = {number for number, record in records.items() if record["snapshot"] == here}
     chunks = [chunk for chunk in plan.chunks if chunk.number in finished]
     differs = []
-    for event in events(job_of(target, plan, chunks, snapshot, options, None), snapshot):
+    for event in events(job_of(Reading(target, plan, chunks, snapshot, options)), snapshot):
         if "failed" in event and event["failed"]["kind"] != "stopped":
             raise MoveError(event["failed"]["message"], where="reading the source again")
         done = event.get("done")

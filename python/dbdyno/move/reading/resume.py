@@ -20,19 +20,19 @@ from dbdyno.move.reading.run import (
     JobBuilder,
     JobOptions,
     Plan,
-    Say,
     plan_for_transfer,
     plan_of,
     run_job,
     table_as_sent,
 )
 
+HELD = "the snapshot of {} is still held: the job goes on as of then"
+
 
 def resume(
     target: Postgres,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     *,
     restart: bool,
     as_of_now: bool,
@@ -45,7 +45,6 @@ def resume(
         target: The server to read.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
         make: Builds the core's job if rows do not go into local files.
@@ -60,8 +59,8 @@ def resume(
     done = len(ledger.records())
     snapshot = _held_snapshot(target, ledger, plan) if done and not restart and not as_of_now else None
     if snapshot is not None:
-        say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
-        _finish(target, ledger, plan, snapshot, options, say, make, restarted, restart=False)
+        options.say(HELD.format(ledger.manifest["snapshots"][-1]["at"]))
+        _finish(target, ledger, plan, snapshot, options, make, restarted, restart=False)
         return snapshot
     if done and not restart and not as_of_now:
         at = ledger.manifest["snapshots"][-1]["at"]
@@ -74,7 +73,7 @@ def resume(
         )
     snapshot = take_snapshot(target, original_request(plan, snapshot_names(plan)), plan.id)
     anew = restart or not done
-    _finish(target, ledger, plan, snapshot, options, say, make, restarted, restart=anew, as_of_now=as_of_now)
+    _finish(target, ledger, plan, snapshot, options, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
 
 
@@ -109,7 +108,6 @@ def _finish(
     plan: Plan,
     snapshot: Snapshot,
     options: JobOptions,
-    say: Say,
     make: JobBuilder | None,
     restarted: Callable[[Plan], None] | None,
     *,
@@ -142,7 +140,7 @@ def _finish(
             ledger.save()
         else:
             ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
-        run_job(target, ledger, snapshot, options, say, make)
+        run_job(target, ledger, snapshot, options, make)
     except psycopg.Error as error:
         snapshot.__exit__()
         raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="run `dbdyno move resume` again") from None

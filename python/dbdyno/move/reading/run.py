@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,12 @@ NEXT_STEPS = {
 }
 
 Say = Callable[[str], None]
+"""Called with each line for the user."""
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Limits and options of a job: workers, memory, rate, piece size, compression, progress, key of the masks."""
+    """Limits and options of a job: workers, memory, rate, piece size, compression, reports, key of the masks."""
 
     workers: int = 2
     memory_bytes: int = MEMORY_BYTES
@@ -60,12 +61,9 @@ class JobOptions:
     piece_bytes: int | None = None
     zstd_level: int = 1
     progress: Show | None = None
+    say: Say = lambda _: None
     mask_key: str = field(default="", repr=False)
     """Key from which masked values are derived; empty for a random one."""
-
-
-JobBuilder = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions, "Path | None"], _core.MoveJob]
-"""Builds the core's job for some chunks."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,22 @@ class Plan:
         """Return the plan as a dictionary for the manifest."""
         return asdict(self)
 
+    def unfinished(self, done: Container[int]) -> list[Chunk]:
+        """Return the chunks whose numbers are not among those that are done."""
+        return [chunk for chunk in self.chunks if chunk.number not in done]
+
+    def with_text(self, failed: MoveFailure, convert: Callable[[Column], Column]) -> Plan | None:
+        """Return the plan with the failed column read as text; None if no column failed, or if it already is text."""
+        if failed["kind"] != "unrepresentable" or "column" not in failed:
+            return None
+        table = self.tables[failed["table"]]
+        column = next((one for one in table.columns if one.name == failed["column"]), None)
+        if column is None or column.kind in ("text", "jsonb", "bytea"):
+            return None
+        columns = tuple(convert(one) if one is column else one for one in table.columns)
+        tables = tuple(replace(one, columns=columns) if one is table else one for one in self.tables)
+        return replace(self, tables=tables, as_text=(*self.as_text, column.name))
+
     @classmethod
     def from_json(cls, given: JsonObject) -> Plan:
         """Return the plan from a manifest whose seal is valid."""
@@ -112,6 +126,38 @@ class Plan:
                 "as_text": tuple(given["as_text"]),
             }
         )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Chunks of a plan that one job of the core reads in a snapshot."""
+
+    source: Postgres
+    plan: Plan
+    chunks: Sequence[Chunk]
+    snapshot: Snapshot
+    options: JobOptions
+    folder: Path | None = None
+    """The folder for files; None if rows are only hashed, are forwarded, or all go into one file as `single` says."""
+    single: Mapping[str, Any] | None = None
+
+    def spec(self, chunks: Sequence[MoveChunk]) -> MoveSpec:
+        """Return the core's specification for reading these chunks; the caller adds where the rows go."""
+        conn = self.snapshot.conn
+        return {
+            "connection": {**self.source.conninfo(), "application_name": application_name(self.plan.id)},
+            "session_sql": session_sql(conn, self.snapshot.id),
+            "tables": [{"columns": [column.spec() for column in table.columns]} for table in self.plan.tables],
+            "chunks": chunks,
+            "workers": self.options.workers,
+            "memory_bytes": self.options.memory_bytes,
+            "rate_bytes_per_s": self.options.rate_bytes_per_s,
+            "cost_sql": cost_sql(conn.info.server_version),
+        }
+
+
+JobBuilder = Callable[[Reading], _core.MoveJob]
+"""Builds the core's job for some chunks."""
 
 
 def plan_of(target: Postgres, snapshot: Snapshot, job: str, options: JobOptions) -> Plan:
@@ -151,7 +197,6 @@ def begin(
     request: Request,
     folder: Path,
     options: JobOptions,
-    say: Say,
     *,
     into: Mapping[str, Any] | None = None,
     job: str | None = None,
@@ -164,7 +209,6 @@ def begin(
         request: The tables or the query to read.
         folder: The job's folder.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         into: The target that the rows go to, or None if they go into files.
         job: The job's id, or None for a new one.
         place: The folder on a Hadoop file system for the files, or None.
@@ -189,7 +233,7 @@ def begin(
         snapshot.__exit__()
         raise
     for line in notes_before(plan, snapshot.conn.info.server_version):
-        say(line)
+        options.say(line)
     return ledger, snapshot
 
 
@@ -213,7 +257,7 @@ def _a(noun: str) -> str:
 
 
 def run_job(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say, make: JobBuilder | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -225,7 +269,6 @@ def run_job(
         ledger: The job's ledger.
         snapshot: The snapshot to read.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         make: Builds the core's job if rows do not go into local files; the caller then marks the job complete.
 
     Raises:
@@ -233,11 +276,11 @@ def run_job(
     """
     ledger.refuse_foreign()
     with ledger.locked():
-        read_chunks(target, ledger, snapshot, options, say, make)
+        read_chunks(target, ledger, snapshot, options, make)
 
 
 def read_chunks(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say, make: JobBuilder | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `run_job`.
 
@@ -249,12 +292,11 @@ def read_chunks(
         ledger.make_folders()
         while True:
             plan = Plan.from_json(ledger.plan)
-            done = ledger.records()
-            left = [chunk for chunk in plan.chunks if chunk.number not in done]
+            left = plan.unfinished(ledger.records())
             failed = _run(target, plan, left, ledger, snapshot, options, make or job_of)
             if failed is None:
                 break
-            if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
+            if not _widen(ledger, plan, failed, options.say):
                 raise _failure(failed, plan)
         if make is None:
             ledger.manifest["status"] = "complete"
@@ -274,7 +316,7 @@ def _run(
     progress = ChunkProgress(options.progress, size, size.keys() - {chunk.number for chunk in chunks})
     failed: MoveFailure | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
-    job = make(target, plan, chunks, snapshot, options, ledger.folder)
+    job = make(Reading(target, plan, chunks, snapshot, options, ledger.folder))
     files = {chunk.number: chunk.file for chunk in chunks}
     watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
     done: list[MoveFinishedChunk] = []
@@ -337,75 +379,51 @@ def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
                 raise lost_snapshot()
 
 
-def job_of(
-    target: Postgres,
-    plan: Plan,
-    chunks: Sequence[Chunk],
-    snapshot: Snapshot,
-    options: JobOptions,
-    folder: Path | None,
-    single: Mapping[str, Any] | None = None,
-) -> _core.MoveJob:
-    """Return the core's job for the chunks.
-
-    With `folder` None, rows are only read and hashed, or all go into one file as `single` says.
-    """
-    return _core.MoveJob(job_spec(target, plan, chunks, snapshot, options, folder, single))
+def job_of(reading: Reading) -> _core.MoveJob:
+    """Return the core's job for the chunks."""
+    return _core.MoveJob(job_spec(reading))
 
 
-def job_spec(
-    target: Postgres,
-    plan: Plan,
-    chunks: Sequence[Chunk],
-    snapshot: Snapshot,
-    options: JobOptions,
-    folder: Path | None,
-    single: Mapping[str, Any] | None = None,
-) -> MoveSpec:
+def job_spec(reading: Reading) -> MoveSpec:
     """Return the specification of the core's job for the chunks; see `job_of`."""
+    plan, folder, single = reading.plan, reading.folder, reading.single
     form = "csv" if single is not None and single["form"] == "csv" else "binary"
-    tables = [
+    pieces: list[MoveChunk] = [
+        {
+            "number": chunk.number,
+            "table": chunk.table,
+            "sql": copy_sql(reading.snapshot.conn, plan.tables, chunk, form),
+            "path": None if folder is None else str(folder / chunk.file),
+            "partition": plan.tables[chunk.table].partition,
+        }
+        for chunk in reading.chunks
+    ]
+    return {
+        **reading.spec(pieces),
+        "tables": table_specs(plan),
+        "zstd_level": reading.options.zstd_level,
+        "single": single,
+    }
+
+
+def table_specs(plan: Plan) -> list[JsonObject]:
+    """Return the plan's tables as the core takes them, with the metadata of their files."""
+    return [
         {
             "columns": [column.spec() for column in table.columns],
             "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
         }
         for table in plan.tables
     ]
-    pieces: list[MoveChunk] = [
-        {
-            "number": chunk.number,
-            "table": chunk.table,
-            "sql": copy_sql(snapshot.conn, plan.tables, chunk, form),
-            "path": None if folder is None else str(folder / chunk.file),
-            "partition": plan.tables[chunk.table].partition,
-        }
-        for chunk in chunks
-    ]
-    return {
-        "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
-        "session_sql": session_sql(snapshot.conn, snapshot.id),
-        "tables": tables,
-        "chunks": pieces,
-        "workers": options.workers,
-        "memory_bytes": options.memory_bytes,
-        "rate_bytes_per_s": options.rate_bytes_per_s,
-        "zstd_level": options.zstd_level,
-        "single": single,
-        "cost_sql": cost_sql(snapshot.conn.info.server_version),
-    }
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
-    """Switch the failed column to text and discard its table's finished chunks; return False if it already is text."""
-    table = plan.tables[failed["table"]]
-    column = next(one for one in table.columns if one.name == failed["column"])
-    if column.kind in ("text", "jsonb", "bytea"):
+    """Switch the failed column to text and discard its table's finished chunks; return False if none can be."""
+    if (changed := plan.with_text(failed, Column.as_text)) is None:
         return False
-    columns = tuple(one.as_text() if one is column else one for one in table.columns)
-    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
     say(f"{failed['message']}: the column travels as text; its table is read again, in the same snapshot")
     ledger.forget(failed["table"])
-    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.manifest["plan"] = changed.to_json()
     ledger.save()
     return True
 

@@ -6,16 +6,19 @@ disk. There is no ledger: an interrupted move must be started again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
+from dbdyno.base.core_types import MoveEvent, MoveFailure, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Snapshot, application_name, take_snapshot
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.nouns import with_noun
@@ -25,6 +28,7 @@ from dbdyno.move.reading.run import (
     NEXT_STEPS,
     JobOptions,
     Plan,
+    Reading,
     Say,
     events,
     job_of,
@@ -61,9 +65,7 @@ class WrittenFile:
         return lines if self.cost is None else [*lines, self.cost]
 
 
-def write(
-    target: Postgres, request: Request, to: str, options: JobOptions, say: Say, *, read_again: bool = False
-) -> WrittenFile:
+def write(target: Postgres, request: Request, to: str, options: JobOptions, *, read_again: bool = False) -> WrittenFile:
     """Write one table to a file or to stdout.
 
     Args:
@@ -71,7 +73,6 @@ def write(
         request: The table or query to read.
         to: A path whose suffix chooses the format, or `-` for stdout.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         read_again: Read the written file again and compare its rows (not for CSV).
 
     Raises:
@@ -91,67 +92,84 @@ def write(
                 next_step="name only one table, or a folder as the target",
             )
         for line in notes_before(plan, snapshot.conn.info.server_version):
-            say(line)
+            options.say(line)
         watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
         while True:
             single = {"path": None if path is None else str(path), "form": form, "head": _head(plan)}
             done, failed = _run(target, plan, snapshot, options, single, watch)
             if failed is None:
                 break
-            plan = _as_text(plan, failed, path, say)
+            plan = as_text(plan, failed, path, options.say, Column.as_text, "in the same snapshot")
         rows = sum(one["rows"] for one in done)
         found = None if form == "csv" else f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
-        if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):
-            raise MoveError(
-                "does not contain the rows that were written",
-                where=to,
-                next_step="check the disk, then move the table again",
-            )
-        again = read_again and path is not None and found is not None
+        again = read_again and refuse_other_rows(to, rows, found)
         return WrittenFile(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
+
+
+def refuse_other_rows(to: str, rows: int, found: str | None) -> bool:
+    """Check that the written file contains the rows; return False for stdout, or if there is no hash to compare.
+
+    Raises:
+        MoveError: It does not.
+    """
+    if to == STDOUT or found is None:
+        return False
+    if _core.move_read_back(Path(to)) != (rows, found):
+        raise MoveError(
+            "does not contain the rows that were written",
+            where=to,
+            next_step="check the disk, then move the table again",
+        )
+    return True
 
 
 def _run(
     target: Postgres, plan: Plan, snapshot: Snapshot, options: JobOptions, single: JsonObject, watch: CostSampler
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None]:
-    done: list[MoveFinishedChunk] = []
-    failed: MoveFailure | None = None
-    job = job_of(target, plan, plan.chunks, snapshot, options, None, single)
-    progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
+    job = job_of(Reading(target, plan, plan.chunks, snapshot, options, single=single))
     try:
-        for event in events(job, snapshot):
-            watch.sample()
-            if "done" in event:
-                done.append(event["done"])
-                progress.done(event["done"])
-            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
-                failed = event["failed"]
-            progress.show(job.progress()[0])
+        return collect(events(job, snapshot), job, plan, options, watch.sample)
     except psycopg.Error as error:
         raise lost_snapshot() from error
     finally:
         job.stop()
+
+
+def collect(
+    found: Iterable[MoveEvent], job: _core.MoveJob, plan: Plan, options: JobOptions, sample: Callable[[], None]
+) -> tuple[list[MoveFinishedChunk], MoveFailure | None]:
+    """Return a job's finished chunks and its first failure, or None; show its progress, and sample after each event."""
+    done: list[MoveFinishedChunk] = []
+    failed: MoveFailure | None = None
+    progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
+    for event in found:
+        sample()
+        if "done" in event:
+            done.append(event["done"])
+            progress.done(event["done"])
+        elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+            failed = event["failed"]
+        progress.show(job.progress()[0])
     return done, failed
 
 
-def _as_text(plan: Plan, failed: MoveFailure, path: Path | None, say: Say) -> Plan:
+def as_text(
+    plan: Plan, failed: MoveFailure, path: Path | None, say: Say, convert: Callable[[Any], Any], instant: str
+) -> Plan:
     """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
-    table = plan.tables[0]
-    column = next((one for one in table.columns if one.name == failed.get("column")), None)
-    if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "jsonb", "bytea"):
+    if (changed := plan.with_text(failed, convert)) is None:
         step = NEXT_STEPS.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
         raise MoveError(
             failed["message"],
             where="stdout, which already has a part of the output",
-            next_step=f"add --text {column.name} to move the column as the server prints it",
+            next_step=f"add --text {failed['column']} to move the column as the server prints it",
         )
-    say(f"{failed['message']}: the column travels as text; the table is read again, in the same snapshot")
-    columns = tuple(one.as_text() if one is column else one for one in table.columns)
-    return replace(plan, tables=(replace(table, columns=columns),))
+    say(f"{failed['message']}: the column travels as text; the table is read again, {instant}")
+    return changed
 
 
 def _head(plan: Plan) -> str:

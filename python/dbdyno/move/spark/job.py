@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, job_spec, run_job
-from dbdyno.move.reading.splits import Chunk
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Reading, job_spec, run_job
 from dbdyno.move.spark.remote_jobs import complete_remote_job
 
 STOPPED = {"kind": "stopped", "message": "stopped", "column": None, "chunk": None, "table": None, "code": None}
@@ -164,24 +164,18 @@ def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
 def job_builder(context: Any, place: str | None) -> JobBuilder:
     """Return a builder of Spark jobs; `place` is the folder on a Hadoop file system for the files, or None."""
 
-    def make(
-        target: Postgres,
-        plan: Plan,
-        chunks: Sequence[Chunk],
-        snapshot: Snapshot,
-        options: JobOptions,
-        folder: Path | None,
-    ) -> Any:
+    def make(reading: Reading) -> Any:
         # Files on a Hadoop file system have paths relative to its folder.
+        folder = reading.folder
         here = None if folder is None else folder.absolute() if place is None else Path()
-        spec = job_spec(target, plan, chunks, snapshot, options, here)
+        spec = job_spec(replace(reading, folder=here))
         away = (
             {}
             if place is None or folder is None
             else {"hadoop": {"place": place, "settings": hadoop_settings(context)}}
         )
         tasks = [{**spec, **away, "chunks": [one], "workers": 1} for one in spec["chunks"]]
-        return SparkJob(context, tasks, options.workers)
+        return SparkJob(context, tasks, reading.options.workers)
 
     return make
 
@@ -197,7 +191,6 @@ def run(
     ledger: Ledger,
     snapshot: Snapshot,
     options: JobOptions,
-    say: Say,
     master: str,
     opened: Callable[[str, str], Any] = session,
 ) -> None:
@@ -208,7 +201,6 @@ def run(
         ledger: The job's ledger.
         snapshot: The snapshot to read.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         master: The URL of the Spark master.
         opened: Opens the Spark session.
 
@@ -218,9 +210,9 @@ def run(
     spark = opened(master, f"dbdyno move {ledger.plan['id']}")
     place = ledger.plan.get("place")
     where = "the folder must be the same on every machine" if place is None else f"files go to {place}"
-    say(f"on Spark {spark.version}, {master}: {where}")
+    options.say(f"on Spark {spark.version}, {master}: {where}")
     try:
-        run_job(target, ledger, snapshot, options, say, job_builder(spark.sparkContext, place))
+        run_job(target, ledger, snapshot, options, job_builder(spark.sparkContext, place))
         if place is not None:
             complete_remote_job(ledger, hadoop_settings(spark.sparkContext))
             return

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from dbdyno.base.core_types import MoveEvent
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger, files_of
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, job_of, run_job
-from dbdyno.move.reading.splits import Chunk
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Reading, job_of, run_job
 from dbdyno.move.spark.files import Hadoop, verify_files
 
 OTHER_SCHEMES = ("postgresql", "postgres", "mariadb", "mysql", "cassandra", "oracle", "file")
@@ -59,15 +59,15 @@ def complete_remote_job(ledger: Ledger, settings: Mapping[str, str] | None = Non
     ledger.save()
 
 
-def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say) -> None:
+def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions) -> None:
     """Read all unfinished chunks and upload each file; a job that fails can be resumed.
 
     Raises:
         MoveError: A chunk failed.
     """
-    say(f"files go to {ledger.plan['place']}")
+    options.say(f"files go to {ledger.plan['place']}")
     with remote_job_builder(ledger) as make:
-        run_job(target, ledger, snapshot, options, say, make)
+        run_job(target, ledger, snapshot, options, make)
     complete_remote_job(ledger)
 
 
@@ -93,17 +93,10 @@ def upload_job_builder(hadoop: Hadoop) -> Iterator[JobBuilder]:
     """Yield a builder of jobs whose files are uploaded from a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
 
-        def make(
-            target: Postgres,
-            plan: Plan,
-            chunks: Sequence[Chunk],
-            snapshot: Snapshot,
-            options: JobOptions,
-            folder: Path | None,
-        ) -> Any:
-            for chunk in chunks:
+        def make(reading: Reading) -> Any:
+            for chunk in reading.chunks:
                 (Path(place) / chunk.file).parent.mkdir(parents=True, exist_ok=True)
-            job = job_of(target, plan, chunks, snapshot, options, Path(place))
-            return UploadJob(job, Path(place), {one.number: one.file for one in chunks}, hadoop)
+            job = job_of(replace(reading, folder=Path(place)))
+            return UploadJob(job, Path(place), {one.number: one.file for one in reading.chunks}, hadoop)
 
         yield make

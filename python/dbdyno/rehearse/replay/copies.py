@@ -15,6 +15,7 @@ from psycopg import errors, sql
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.postgres.replay import drop_sql
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.rehearse.side import Side
@@ -23,8 +24,6 @@ _MAY: LiteralString = "select rolcreatedb or rolsuper from pg_roles where rolnam
 _OWN: LiteralString = (
     "select name, setting from pg_settings where source in ('database', 'user', 'database user') order by name"
 )
-_FORCED = 130_000
-"""Server version since which a database can be dropped while sessions are connected to it."""
 
 
 def refuse_without_copies(sides: tuple[Side, Side]) -> None:
@@ -59,7 +58,7 @@ def replay_database(side: Side, guardian: Guardian, *, writes: bool) -> Iterator
     own = side.server.libpq_parameters()["dbname"]
     name = f"dbdyno_replay_{secrets.token_hex(4)}"
     made = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(own))
-    with guardian.undo(side.server.sql_undo("copy of a replay", [_drop(side.server, name)])):
+    with guardian.undo(side.server.sql_undo("copy of a replay", [drop_sql(side.server, name)])):
         _command(side.server, made, side.stop)
         yield side.server.in_database(name)
 
@@ -78,12 +77,6 @@ def _escape(value: str) -> str:
     '"$user",\\\\ public'
     """
     return "".join(f"\\{sign}" if sign.isspace() or sign == "\\" else sign for sign in value)
-
-
-def _drop(server: Postgres, name: str) -> str:
-    with contextlib.closing(server.connect()) as conn:
-        forced = " with (force)" if conn.info.server_version >= _FORCED else ""
-    return f'drop database if exists "{name}"{forced}'
 
 
 def _command(server: Postgres, command: sql.Composed, stop: Callable[[], bool] | None) -> None:

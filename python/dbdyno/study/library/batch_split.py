@@ -33,9 +33,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = one_number(options["rows"], "rows")
     processes = numbers(options["processes"], "processes")
     return Plan(
-        title="batch-split",
-        question=STUDY.question,
-        study="batch-split",
+        **STUDY.heading,
         kind="sweep",
         factors=["processes"],
         arms=combine_levels(

@@ -37,8 +37,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     (asked,) = choose_levels({name: Level(name) for name in ("off", "on")}, options["plan_time"], "plan_time")[:1]
     timed = asked.name == "on"
     return client_plan(
-        "bind-variables",
-        STUDY.question,
+        STUDY.heading,
         factors,
         Script("look up by key", _LOOKUP),
         ("bound", ["create table dbdyno.bound (id int primary key, amount int)", _FILL.format(rows=ROWS)]),

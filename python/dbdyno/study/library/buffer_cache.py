@@ -77,9 +77,7 @@ def _make_plan(
     beginnings = choose_levels(BEGINNINGS, options["begin"], "begin")
     cold = any(level.cold for level in beginnings)
     return Plan(
-        title="buffer-cache",
-        question=STUDY.question,
-        study="buffer-cache",
+        **STUDY.heading,
         kind="sweep",
         factors=["load", "begin", *memory],
         arms=[

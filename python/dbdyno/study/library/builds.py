@@ -32,9 +32,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     }
     sources = one_number(options["sources"], "sources")
     return Plan(
-        title="builds",
-        question=STUDY.question,
-        study="builds",
+        **STUDY.heading,
         kind="sweep",
         dsn=COMMANDS,
         factors=["builds", "jobs"],

@@ -102,9 +102,7 @@ def _make_plan(
 ) -> Plan:
     rows = one_number(options["rows"], "rows")
     return Plan(
-        title="checksum",
-        question=STUDY.question,
-        study="checksum",
+        **STUDY.heading,
         arms=combine_levels(choose_levels(LOADS, options["load"], "load"), servers, within=True),
         workload=Workload(variables={"rows": str(rows)}, **table(rows)),
         schedule=Schedule(blocks=6 if quick else 16, warmup_blocks=1, turn_ns=400_000_000 if quick else None),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dbdyno.study.plan.factors import Level, combine_levels
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.study import Heading
 from dbdyno.study.plan.targets import plan_on_target
 
 SCHEMA = "dbdyno"
@@ -14,8 +15,7 @@ SCHEMA = "dbdyno"
 
 
 def client_plan(
-    study: str,
-    question: str,
+    heading: Heading,
     factors: Mapping[str, Sequence[Level]],
     script: Script,
     table: tuple[str, Sequence[str]],
@@ -28,8 +28,7 @@ def client_plan(
     """Return a sweep over every combination of the factors' levels; a factor with one level has no curve.
 
     Args:
-        study: Name of the study.
-        question: The question that it answers.
+        heading: Name of the study, and the question that it answers.
         factors: Levels of each factor.
         script: The script that the sessions run.
         table: Name of the table, and the SQL that creates it in the schema.
@@ -40,9 +39,7 @@ def client_plan(
     """
     name, made = table
     return Plan(
-        title=study,
-        question=question,
-        study=study,
+        **heading,
         kind="sweep",
         arms=combine_levels(*factors.values()),
         factors=[factor for factor, levels in factors.items() if len(levels) > 1],

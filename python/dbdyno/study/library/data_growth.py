@@ -79,9 +79,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     )
     counted = options["count"] == "on" or (options["count"] == "auto" and _can_count())
     return Plan(
-        title="data-growth",
-        question=STUDY.question,
-        study="data-growth",
+        **STUDY.heading,
         kind="sweep",
         factors=["transaction", "times"],
         arms=[_with_script(arm, base) for arm in arms],

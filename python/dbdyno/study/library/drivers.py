@@ -37,8 +37,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
     factors = {"rows": variables_of("rows", options["rows"]), "client": compared}
     gone = left_out_sentence(engine) if options["client"] == INSTALLED else ""
     return client_plan(
-        "drivers",
-        STUDY.question + gone,
+        {**STUDY.heading, "question": STUDY.question + gone},
         factors,
         Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
         ("driven", [_TABLE.format(rows=_most_rows(options)), _INDEX]),

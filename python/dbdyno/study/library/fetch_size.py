@@ -36,8 +36,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         "fetch_size": fetch_sizes(options["fetch_size"]),
     }
     return client_plan(
-        "fetch-size",
-        STUDY.question,
+        STUDY.heading,
         factors,
         Script("read all rows", "select id, amount, word from dbdyno.fetched;\n"),
         ("fetched", [_TABLE.format(rows=rows[0])]),

@@ -66,9 +66,7 @@ def race_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judg
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     (commits,) = numbers(options["commits"], "commits")[:1]
     return Plan(
-        title=study.name,
-        question=study.question,
-        study=study.name,
+        **study.heading,
         arms=_arms(options["flash_log"]),
         workload=workload,
         sessions=sessions,

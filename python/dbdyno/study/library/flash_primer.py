@@ -36,17 +36,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     ]
     states = {name: Level(name, {f"{card}.start": start}) for name, start in STATES.items()}
     return Plan(
-        title="flash-primer",
-        question=STUDY.question,
-        study="flash-primer",
+        **STUDY.heading,
         arms=combine_levels([primer], spare, choose_levels(states, options["card"], "card"), within=True),
         workload=Workload(kind="update-loop", parameters={"blocks": 100_000, "cpu_us": 20}),
         sessions=sessions,
-        schedule=Schedule(
-            blocks=3 if quick else 8,
-            transactions=400 if quick else 1_500,
-            warmup_transactions=300,
-        ),
+        schedule=Schedule(blocks=3 if quick else 8, transactions=400 if quick else 1_500, warmup_transactions=300),
     )
 
 

@@ -58,9 +58,7 @@ def _make_plan(
     made = [table(rows, f"{NAME}{number}") for number in range(max(degrees))]
     samples = [Level(str(n), {setting: str(n)}) for n in numbers(options["sample"], "sample")]
     return Plan(
-        title="gather-statistics",
-        question=STUDY.question,
-        study="gather-statistics",
+        **STUDY.heading,
         kind="sweep",
         factors=["sample", "degree"],
         arms=combine_levels(curve_levels("sample", samples), concurrency("degree", options["degree"])),

@@ -97,9 +97,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     watching = options["workload"] == "watch"
     arm = Arm("statements", settings={} if watching else {"work_mem": "256kB"})
     return Plan(
-        title="hit-ratio",
-        question=STUDY.question,
-        study="hit-ratio",
+        **STUDY.heading,
         kind="correlation",
         arms=[arm],
         workload=_workload(options["workload"]),

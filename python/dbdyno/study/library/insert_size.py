@@ -140,9 +140,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, forms: Mapping[str, Call
         )
     ]
     return Plan(
-        title="insert-size",
-        question=STUDY.question,
-        study="insert-size",
+        **STUDY.heading,
         kind="sweep",
         factors=["form", "commit", "batch"],
         arms=arms,

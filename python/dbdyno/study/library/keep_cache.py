@@ -25,9 +25,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     size = one_number(options["mb"], "mb") << 20
     ahead = one_number(options["ahead"], "ahead")
     return Plan(
-        title="keep-cache",
-        question=STUDY.question,
-        study="keep-cache",
+        **STUDY.heading,
         kind="sweep",
         factors=["scan", "caching"],
         arms=combine_levels(

@@ -44,9 +44,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     table = keyed_table(rows)
     places = choose_levels(_places(options), options["place"], "place")
     return Plan(
-        title="key-lookup",
-        question=STUDY.question,
-        study="key-lookup",
+        **STUDY.heading,
         kind="sweep",
         factors=["place"],
         arms=combine_levels(curve_levels("place", places)),
@@ -81,9 +79,7 @@ MODEL = {"place": "disk,flash-cache,flash", "keys": "100000", "sessions": "1"}
 def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     keys: dict[str, Value] = {"keys": one_number(options["keys"], "keys")}
     plan = Plan(
-        title="key-lookup",
-        question=STUDY.question,
-        study="key-lookup",
+        **STUDY.heading,
         kind="sweep",
         factors=["place"],
         arms=combine_levels(curve_levels("place", choose_levels(MODELLED, options["place"], "place"))),

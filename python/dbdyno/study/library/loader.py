@@ -151,9 +151,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, known: Mapping[str, Call
         )
     on_mariadb = known is WAYS_MARIADB
     return Plan(
-        title="loader",
-        question=STUDY.question,
-        study="loader",
+        **STUDY.heading,
         arms=[_arm(way, rows, known[way](way, rows), on_mariadb=on_mariadb) for way in ways],
         workload=Workload(setup=_setup(ways), teardown=_teardown(ways)),
         schedule=Schedule(

@@ -19,9 +19,7 @@ from dbdyno.study.plan.study import Factor, Study
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     return Plan(
-        title="queue-depth",
-        question=STUDY.question,
-        study="queue-depth",
+        **STUDY.heading,
         kind="sweep",
         arms=combine_levels(
             setting("stripe_kb", options["stripe_kb"]),

@@ -44,9 +44,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, arms: list[Arm]) -> Plan
     parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     return Plan(
-        title="redo-block-size",
-        question=STUDY.question,
-        study="redo-block-size",
+        **STUDY.heading,
         arms=arms,
         workload=Workload(kind="commit-loop", parameters=parameters),
         sessions=sessions,

@@ -40,9 +40,7 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 def _make_plan(options: Mapping[str, str], quick: bool, places: list[Level]) -> Plan:
     parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
     return Plan(
-        title="redo-device",
-        question=STUDY.question,
-        study="redo-device",
+        **STUDY.heading,
         arms=combine_levels(sessions(options["sessions"]), places, within=True),
         workload=Workload(kind="commit-loop", parameters=parameters),
         schedule=Schedule(

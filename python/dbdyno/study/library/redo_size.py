@@ -32,9 +32,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     blocks = 8 if quick else 40
     arms = combine_levels(sessions(options["sessions"]))
     return Plan(
-        title="redo-size",
-        question=STUDY.question,
-        study="redo-size",
+        **STUDY.heading,
         kind="curve",
         arms=[_describe_arm(arm, redo_bytes) for arm in arms],
         workload=Workload(kind="commit-loop", parameters={"redo_bytes": redo_bytes}),

@@ -101,9 +101,7 @@ def _make_plan(
 ) -> Plan:
     sizes = [Level(size, {memory: size}) for size in option_values(options[memory], memory)]
     return Plan(
-        title="temp-device",
-        question=STUDY.question,
-        study="temp-device",
+        **STUDY.heading,
         kind="sweep",
         factors=[memory, "place"],
         arms=combine_levels(curve_levels(memory, sizes), curve_levels("place", places), within=True),

@@ -36,9 +36,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     programs = [Level(name, command=PROGRAMS[name]) for name in _programs(options["programs"])]
     arms = combine_levels(curve_levels("program", programs), variable("threads", threads), within=True)
     return Plan(
-        title="threads",
-        question=STUDY.question,
-        study="threads",
+        **STUDY.heading,
         kind="sweep",
         dsn=COMMANDS,
         factors=["program", "threads"],

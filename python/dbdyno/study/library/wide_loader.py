@@ -61,9 +61,7 @@ def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
                 )
             )
     return Plan(
-        title="wide-loader",
-        question=STUDY.question,
-        study="wide-loader",
+        **STUDY.heading,
         dsn=target,
         arms=arms,
         workload=Workload(kind="load"),

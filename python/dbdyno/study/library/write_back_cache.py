@@ -34,17 +34,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     modes = choose_levels(MODES, options["cache"], "cache")
     arms = combine_levels([Level("", SCALED)], tables, modes, within=True)
     return Plan(
-        title="write-back-cache",
-        question=STUDY.question,
-        study="write-back-cache",
+        **STUDY.heading,
         arms=arms,
         workload=Workload(kind="update-loop", parameters={"blocks_per_commit": 4}),
         sessions=sessions,
-        schedule=Schedule(
-            blocks=3 if quick else 10,
-            transactions=100 if quick else 150,
-            warmup_transactions=500,
-        ),
+        schedule=Schedule(blocks=3 if quick else 10, transactions=100 if quick else 150, warmup_transactions=500),
     )
 
 

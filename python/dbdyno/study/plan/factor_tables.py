@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.reader import PlanReader
 
 ONE_AT_A_TIME = "one-at-a-time"
-DESIGNS = ("every-combination", ONE_AT_A_TIME)
 ARM = "arm"
 """Name of the factor whose levels are the plan's own arms, if the plan has other factors too."""
 _TABLES = ("settings", "variables", "parameters", "network", "device")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import Script as ScriptSpec
 
 Value = str | int | float | bool | list[str]
-HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.kinds import ON_DEVICE, embedded_of, kind_of
@@ -69,6 +70,14 @@ class Variant:
     make: Callable[[Mapping[str, str], bool, str], Plan] = field(repr=False)
 
 
+class Heading(TypedDict):
+    """Fields of a plan that name its study."""
+
+    title: str
+    question: str
+    study: str
+
+
 @dataclass(frozen=True)
 class Study:
     """A built-in study; `plan` makes its plan from options."""
@@ -83,6 +92,11 @@ class Study:
     make: Callable[[Mapping[str, str], bool], Plan] = field(repr=False)
     target: str | None = None
     variants: Mapping[str, Variant] = field(default_factory=dict)
+
+    @property
+    def heading(self) -> Heading:
+        """Return the fields of the study's plans that name it."""
+        return {"title": self.name, "question": self.question, "study": self.name}
 
     def plan(
         self, options: Mapping[str, str], *, quick: bool = False, full: bool = False, target: str | None = None

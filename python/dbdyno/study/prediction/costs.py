@@ -169,11 +169,6 @@ def _client_and_wake(
     return Parameter("client_us", own_us, MEASURED, CLIENT_FROM, unit="us"), wake
 
 
-def _values_per_transaction(observation: Observation, name: str) -> list[float]:
-    """Return, by block, a value from the load generator's reports divided by the number of transactions."""
-    return [report[name] / report["transactions"] for report in observation.reports if report["transactions"]]
-
-
 def _outside_us(observation: Observation) -> list[float]:
     """Return, by block, the CPU time of a transaction outside its waits [us]."""
     found = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -171,8 +171,3 @@ def rate(report: FlashReport) -> float:
     """Return the requests per second of a phase."""
     seconds = (report["ended_ns"] - report["started_ns"]) / 1e9
     return report["requests"] / seconds if seconds > 0 else 0.0
-
-
-def rounds_of(run: Run) -> Iterator[Block]:
-    """Return the rounds of overwriting of a run, in order."""
-    return (block for block in run.blocks() if block.report.get("phase") == OVERWRITE)

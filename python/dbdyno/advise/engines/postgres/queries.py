@@ -10,24 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import LiteralString
 
-from dbdyno.advise.kinds import (
-    Checkpoints,
-    Column,
-    Database,
-    ForeignKey,
-    Index,
-    Io,
-    Key,
-    Load,
-    PreparedTransaction,
-    Session,
-    Setting,
-    Slot,
-    Slru,
-    Table,
-    Wal,
-    Width,
-)
+from dbdyno.advise import kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,21 +228,21 @@ order by total_exec_time desc limit 2000
 """Query on pg_stat_statements, run with the extension's schema in the search path."""
 
 QUERIES: tuple[Query, ...] = (
-    Query(Setting, _SETTINGS),
-    Query(Database, _DATABASES),
-    Query(Table, _TABLES),
-    Query(Index, _INDEXES),
-    Query(ForeignKey, _FOREIGN_KEYS),
-    Query(Key, _KEYS),
-    Query(Column, _COLUMNS),
-    Query(Width, _WIDTHS),
-    Query(Checkpoints, _CHECKPOINTS, below=170000),
-    Query(Checkpoints, _CHECKPOINTER, least=170000),
-    Query(Wal, _WAL, least=140000),
-    Query(Slru, _SLRU, least=130000),
-    Query(Io, _IO, least=160000),
-    Query(Slot, _SLOTS),
-    Query(Session, _SESSIONS, whole=True),
-    Query(Load, _LOAD, whole=True),
-    Query(PreparedTransaction, _PREPARED),
+    Query(kinds.Setting, _SETTINGS),
+    Query(kinds.Database, _DATABASES),
+    Query(kinds.Table, _TABLES),
+    Query(kinds.Index, _INDEXES),
+    Query(kinds.ForeignKey, _FOREIGN_KEYS),
+    Query(kinds.Key, _KEYS),
+    Query(kinds.Column, _COLUMNS),
+    Query(kinds.Width, _WIDTHS),
+    Query(kinds.Checkpoints, _CHECKPOINTS, below=170000),
+    Query(kinds.Checkpoints, _CHECKPOINTER, least=170000),
+    Query(kinds.Wal, _WAL, least=140000),
+    Query(kinds.Slru, _SLRU, least=130000),
+    Query(kinds.Io, _IO, least=160000),
+    Query(kinds.Slot, _SLOTS),
+    Query(kinds.Session, _SESSIONS, whole=True),
+    Query(kinds.Load, _LOAD, whole=True),
+    Query(kinds.PreparedTransaction, _PREPARED),
 )

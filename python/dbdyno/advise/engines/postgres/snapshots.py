@@ -10,31 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dbdyno.advise import kinds
 from dbdyno.advise.engines.mariadb import snapshots as mariadb
 from dbdyno.advise.engines.postgres.read import evidence_row
 from dbdyno.advise.facts import Facts, MissingEvidence
-from dbdyno.advise.kinds import (
-    PLACES,
-    Checkpoints,
-    Column,
-    Database,
-    Estimate,
-    ForeignKey,
-    Index,
-    Io,
-    Key,
-    Load,
-    PreparedTransaction,
-    Server,
-    Session,
-    Setting,
-    Slot,
-    Slru,
-    Statement,
-    Table,
-    Wal,
-    Width,
-)
 from dbdyno.advise.placement import Segment
 from dbdyno.base.errors import AdviceError, EvidenceError
 from dbdyno.base.json_types import TableRow
@@ -51,7 +30,15 @@ from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.store.folder import Store
 
 PLANS = "plans of the server's log"
-_LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, PreparedTransaction, Load)
+_LIVE_ONLY = (
+    kinds.Index,
+    kinds.ForeignKey,
+    kinds.Key,
+    kinds.Width,
+    kinds.Session,
+    kinds.PreparedTransaction,
+    kinds.Load,
+)
 _ASK = MissingEvidence("snapshots do not contain this", "run `dbdyno advise postgresql://...` on the server itself")
 
 
@@ -76,9 +63,9 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
 
 def facts_of(interval: Interval) -> Facts:
     """Return the evidence of an interval."""
-    rows: dict[type, Sequence[Any]] = {Server: [_server(interval)]}
+    rows: dict[type, Sequence[Any]] = {kinds.Server: [_server(interval)]}
     lacking: dict[type, MissingEvidence] = {
-        kind: MissingEvidence(f"{PLACES[kind]}: {_ASK.why}", _ASK.next) for kind in _LIVE_ONLY
+        kind: MissingEvidence(f"{kinds.PLACES[kind]}: {_ASK.why}", _ASK.next) for kind in _LIVE_ONLY
     }
     for kind, views, reader in _READERS:
         missing = [interval.missing_reason(view) for view in views if not interval.has(view)]
@@ -89,18 +76,18 @@ def facts_of(interval: Interval) -> Facts:
         try:
             rows[kind] = [evidence_row(kind, row) for row in reader(interval)]
         except EvidenceError as error:  # of an earlier version, without a column
-            lacking[kind] = MissingEvidence(f"{PLACES[kind]}: {error.message}", error.next_step or "")
-    if not rows.get(Checkpoints, [1]):
-        lacking[Checkpoints] = MissingEvidence(f"{PLACES[Checkpoints]}: the difference is not known")
-        del rows[Checkpoints]
-    if not rows.get(Wal, [1]):
-        lacking[Wal] = MissingEvidence(f"{PLACES[Wal]}: the difference is not known")
-        del rows[Wal]
+            lacking[kind] = MissingEvidence(f"{kinds.PLACES[kind]}: {error.message}", error.next_step or "")
+    if not rows.get(kinds.Checkpoints, [1]):
+        lacking[kinds.Checkpoints] = MissingEvidence(f"{kinds.PLACES[kinds.Checkpoints]}: the difference is not known")
+        del rows[kinds.Checkpoints]
+    if not rows.get(kinds.Wal, [1]):
+        lacking[kinds.Wal] = MissingEvidence(f"{kinds.PLACES[kinds.Wal]}: the difference is not known")
+        del rows[kinds.Wal]
     estimates = _estimates(interval)
     if isinstance(estimates, MissingEvidence):
-        lacking[Estimate] = estimates
+        lacking[kinds.Estimate] = estimates
     else:
-        rows[Estimate] = estimates
+        rows[kinds.Estimate] = estimates
     numbers = f"snapshots {interval.before.number} to {interval.after.number}"
     return Facts(
         f"{interval.after.target}, {numbers}",
@@ -111,9 +98,9 @@ def facts_of(interval: Interval) -> Facts:
     )
 
 
-def _server(interval: Interval) -> Server:
+def _server(interval: Interval) -> kinds.Server:
     facts = interval.after.facts
-    return Server(
+    return kinds.Server(
         "postgres",
         str(facts.get("version") or ""),
         int(facts.get("version_num") or 0),
@@ -277,7 +264,7 @@ def _slru(interval: Interval) -> list[dict[str, object]]:
     return interval.query("select name, blks_read as reads from pg_stat_slru where verdict = 'ok'", "pg_stat_slru")
 
 
-def _estimates(interval: Interval) -> list[Estimate] | MissingEvidence:
+def _estimates(interval: Interval) -> list[kinds.Estimate] | MissingEvidence:
     found = interval_estimates(interval)
     if found is None:
         return MissingEvidence(
@@ -291,8 +278,8 @@ def _estimates(interval: Interval) -> list[Estimate] | MissingEvidence:
     return [_estimate(one, place) for one, place in found]
 
 
-def _estimate(plan_estimates: PlanEstimates, place: str) -> Estimate:
-    known = Estimate(
+def _estimate(plan_estimates: PlanEstimates, place: str) -> kinds.Estimate:
+    known = kinds.Estimate(
         plan_estimates.statement,
         plan_estimates.text,
         plan_estimates.plan,
@@ -316,17 +303,17 @@ def _estimate(plan_estimates: PlanEstimates, place: str) -> Estimate:
 
 
 _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str, object]]]], ...] = (
-    (Setting, ("pg_settings",), _settings),
-    (Database, ("pg_stat_database",), _databases),
-    (Table, ("pg_stat_user_tables", "pg_statio_user_tables"), _tables),
+    (kinds.Setting, ("pg_settings",), _settings),
+    (kinds.Database, ("pg_stat_database",), _databases),
+    (kinds.Table, ("pg_stat_user_tables", "pg_statio_user_tables"), _tables),
     (Segment, ("pg_statio_user_tables", "pg_statio_user_indexes", "pg_class"), _segments),
-    (Column, ("pg_stats", "pg_attribute", "pg_index", "pg_stat_user_tables"), _columns),
-    (Statement, ("pg_stat_statements",), _statements),
-    (Checkpoints, ("pg_stat_bgwriter",), _checkpoints),
-    (Wal, ("pg_stat_wal",), _wal),
-    (Io, ("pg_stat_io",), _io),
-    (Slot, ("pg_replication_slots",), _slots),
-    (Slru, ("pg_stat_slru",), _slru),
+    (kinds.Column, ("pg_stats", "pg_attribute", "pg_index", "pg_stat_user_tables"), _columns),
+    (kinds.Statement, ("pg_stat_statements",), _statements),
+    (kinds.Checkpoints, ("pg_stat_bgwriter",), _checkpoints),
+    (kinds.Wal, ("pg_stat_wal",), _wal),
+    (kinds.Io, ("pg_stat_io",), _io),
+    (kinds.Slot, ("pg_replication_slots",), _slots),
+    (kinds.Slru, ("pg_stat_slru",), _slru),
 )
 _ENGINES: dict[str, Callable[[Interval], Facts]] = {"postgres": facts_of, "mariadb": mariadb.facts_of}
 """Engines for which there are rules, with the function that reads their intervals."""

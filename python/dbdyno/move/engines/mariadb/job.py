@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -39,7 +39,7 @@ from dbdyno.move.engines.postgres.source import Request, application_name
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id, plan_for_transfer
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id, plan_for_transfer, table_specs
 from dbdyno.move.reading.splits import Chunk
 
 BEGIN_S = 60.0
@@ -84,18 +84,11 @@ def begin(
     request: Request,
     folder: Path,
     options: JobOptions,
-    say: Say,
     into: Mapping[str, Any] | None = None,
 ) -> Ledger:
     """Create a new job's ledger and write its plan to disk; nothing is read yet.
 
-    Args:
-        target: The MariaDB to read.
-        request: The tables or the query to read.
-        folder: The job's folder.
-        options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
-        into: The target that the rows go to, or None if they go into files.
+    The arguments are those of `reading.run.begin`.
 
     Raises:
         MoveError: The tables cannot be planned, or the folder cannot be used.
@@ -108,7 +101,7 @@ def begin(
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
     ledger.save()
     for line in notes_before(plan):
-        say(line)
+        options.say(line)
     return ledger
 
 
@@ -128,7 +121,7 @@ def notes_before(plan: Plan) -> list[str]:
 
 @contextlib.contextmanager
 def start_workers(
-    target: MariaDB, plan: Plan, given: Mapping[str, Any], options: JobOptions, say: Say
+    target: MariaDB, plan: Plan, given: Mapping[str, Any], options: JobOptions
 ) -> Iterator[WorkerSessions]:
     """Start workers whose snapshots all show the same instant, and stop them on exit.
 
@@ -137,7 +130,6 @@ def start_workers(
         plan: The job's plan.
         given: The specification's chunks and their destination.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
 
     Raises:
         MoveError: The server reports an error, the workers do not begin in time, or a table was altered meanwhile.
@@ -145,7 +137,7 @@ def start_workers(
     workers = max(min(options.workers, len(given["chunks"])), 1)
     with contextlib.closing(connect(target, plan.id)) as conn:
         try:
-            if workers > 1 and not _lock_tables(conn, target, say):
+            if workers > 1 and not _lock_tables(conn, target, options.say):
                 workers = 1
             at, place = row(conn, "select utc_timestamp(6), coalesce(nullif(@@gtid_binlog_pos, ''), 'no GTID')")
             job = _core.MoveJob(
@@ -232,19 +224,8 @@ def file_chunk_builder(folder: Path, *, again: bool = False) -> ChunkSpecBuilder
     return pieces
 
 
-def table_specs(plan: Plan) -> list[JsonObject]:
-    """Return the plan's tables in the form that the Rust core expects."""
-    return [
-        {
-            "columns": [column.spec() for column in table.columns],
-            "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
-        }
-        for table in plan.tables
-    ]
-
-
 def run_job(
-    target: MariaDB, ledger: Ledger, options: JobOptions, say: Say, pieces: ChunkSpecBuilder, *, completes: bool = True
+    target: MariaDB, ledger: Ledger, options: JobOptions, pieces: ChunkSpecBuilder, *, completes: bool = True
 ) -> dict[int, MoveFinishedChunk]:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -252,7 +233,6 @@ def run_job(
         target: The MariaDB to read.
         ledger: The job's ledger.
         options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
         pieces: Builds the chunks and their destination.
         completes: Mark the job complete in the manifest when all chunks are read.
 
@@ -268,12 +248,11 @@ def run_job(
         ledger.make_folders()
         while True:
             plan = Plan.from_json(ledger.plan)
-            done = ledger.records()
-            left = [chunk for chunk in plan.chunks if chunk.number not in done]
-            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, say, pieces)
+            left = plan.unfinished(ledger.records())
+            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, pieces)
             if failed is None:
                 break
-            if failed["kind"] != "unrepresentable" or plan.into is not None or not _widen(ledger, plan, failed, say):
+            if plan.into is not None or not _widen(ledger, plan, failed, options.say):
                 raise job_error(failed)
         if completes:
             ledger.manifest["status"] = "complete"
@@ -286,7 +265,6 @@ def _run(
     plan: Plan,
     chunks: Sequence[Chunk],
     options: JobOptions,
-    say: Say,
     pieces: ChunkSpecBuilder,
 ) -> tuple[MoveFailure | None, dict[int, MoveFinishedChunk]]:
     files = {chunk.number: chunk.file for chunk in chunks}
@@ -295,7 +273,7 @@ def _run(
     failed: MoveFailure | None = None
     done: list[MoveFinishedChunk] = []
     second: dict[int, MoveFinishedChunk] = {}
-    with start_workers(target, plan, pieces(plan, chunks), options, say) as running:
+    with start_workers(target, plan, pieces(plan, chunks), options) as running:
         ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
         ledger.save()
         try:
@@ -319,19 +297,15 @@ def _run(
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
-    """Switch the failed column to text and discard all finished chunks; return False if it already is text or bytes.
+    """Switch the failed column to text and discard all finished chunks; return False if none can be.
 
     All tables are read again, because the old snapshots no longer exist.
     """
-    table = plan.tables[failed["table"]]
-    column = next(one for one in table.columns if one.name == failed["column"])
-    if column.kind in ("text", "bytea"):
+    if (changed := plan.with_text(failed, typing.text_of)) is None:
         return False
-    columns = tuple(typing.text_of(one) if one is column else one for one in table.columns)
-    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
     say(f"{failed['message']}: the column travels as text; all is read again, as of a new instant")
     ledger.forget()
-    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.manifest["plan"] = changed.to_json()
     ledger.manifest["snapshots"] = [NO_SNAPSHOT]
     ledger.save()
     return True
@@ -350,7 +324,6 @@ def resume(
     target: MariaDB,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     pieces: ChunkSpecBuilder,
     *,
     restart: bool,
@@ -360,16 +333,7 @@ def resume(
 ) -> dict[int, MoveFinishedChunk]:
     """Resume a job; because its snapshots ended with its workers, the user must choose how.
 
-    Args:
-        target: The MariaDB to read.
-        ledger: The job's ledger.
-        options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
-        pieces: Builds the chunks and their destination.
-        restart: Read all chunks again from a new snapshot.
-        as_of_now: Read only the missing chunks, from a new snapshot.
-        restarted: Called with the new plan before a restart.
-        completes: Mark the job complete in the manifest when all chunks are read.
+    The arguments are those of `run_job`, and of `reading.resume.resume`.
 
     Returns:
         The records of chunks that were read a second time, by chunk number.
@@ -410,7 +374,7 @@ def resume(
             ledger.manifest["snapshots"].append(NO_SNAPSHOT)
             ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
             ledger.save()
-    return run_job(target, ledger, options, say, pieces, completes=completes)
+    return run_job(target, ledger, options, pieces, completes=completes)
 
 
 def _original_request(plan: Plan) -> Request:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
+from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
@@ -43,9 +43,10 @@ from dbdyno.move.loading.files import (
 )
 from dbdyno.move.loading.pieces import CSV, Piece, whole_files
 from dbdyno.move.loading.request import LoadRequest, LoadResult
-from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Say, new_id
+from dbdyno.move.loading.workers import failure_of, names_of, run_workers, wait_for
+from dbdyno.move.reading.run import JobOptions, new_id
 
+REPAIR = "repair the value, or move its column as text"
 KINDS = {
     "tinyint(1)": "bool",
     "smallint": "int2",
@@ -68,21 +69,13 @@ def load_files(
     folder: Path,
     load_request: LoadRequest,
     options: JobOptions,
-    say: Say,
     *,
     read_again: bool = False,
     compare: bool = False,
 ) -> LoadResult:
     """Load one file or the files of a folder into a table; if the load fails, the table is unchanged.
 
-    Args:
-        target: The MariaDB to load into.
-        folder: A file, or a folder of files.
-        load_request: The target table, the mode and the key.
-        options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
-        read_again: Read the staged rows again and compare their hash with that of the files.
-        compare: Compare the table with the staged rows before the commit.
+    The arguments are those of `loading.load.load_files`.
 
     Raises:
         MoveError: The load was refused or failed.
@@ -93,7 +86,7 @@ def load_files(
     rejects = rejects_of(load_request, files)
     job = new_id()
     with open_session(target, job) as conn, make_target(conn, target, load_request, heads) as goal:
-        say(f"job {job}: staging into {goal.stage_name(job, 0)}")
+        options.say(f"job {job}: staging into {goal.stage_name(job, 0)}")
         placed = rejects is not None
         with make_staging(conn, goal, job, [0], placed=placed):
             done: list[MoveFinishedChunk] = []
@@ -199,91 +192,16 @@ def load_pieces(
     *,
     placed: bool,
 ) -> None:
-    """Load pieces of files into their staging tables.
-
-    Args:
-        target: The MariaDB to load into.
-        goal: The target table and its columns.
-        pieces: The pieces of files, by number.
-        stages: The number of the staging table for each piece.
-        options: Number of workers, memory and other limits.
-        job: The job's id.
-        record: Called with the record of each piece once it is staged.
-        placed: Also stage each row's file number and row number, so that rejected rows can be named.
+    """Load pieces of files into the staging tables `stages`; the other arguments are those of `run_workers`.
 
     Raises:
         MoveError: A piece could not be loaded.
     """
-    shown = FileProgress(options.progress, list(pieces.values()))
-    mover = _core.MoveJob(
-        {
-            "connection": target.load_connection(application_name(job)),
-            "session_sql": list(WRITING),
-            "tables": [{"columns": []}],
-            "chunks": [
-                {
-                    "number": number,
-                    "table": 0,
-                    "sql": load_sql(goal, job, stages[number], placed=placed),
-                    "path": str(one.path),
-                    "load": True,
-                    "groups": one.groups,
-                    "rows_before": one.rows_before,
-                    "place": one.file if placed else None,
-                }
-                for number, one in pieces.items()
-            ],
-            "workers": options.workers,
-            "memory_bytes": options.memory_bytes,
-            "rate_bytes_per_s": options.rate_bytes_per_s,
-            "rejects": placed,
-        }
-    )
-
-    def progress(done: Sequence[Mapping[str, Any]]) -> None:
-        shown.show(*mover.progress(), whole=len(done) == len(pieces))
-
-    wait_for_chunks(mover, {number: one.path.name for number, one in pieces.items()}, progress, record)
-
-
-def wait_for_chunks(
-    mover: _core.MoveJob,
-    names: Mapping[int, str],
-    progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
-    record: Callable[[MoveFinishedChunk], None] | None = None,
-) -> list[MoveFinishedChunk]:
-    """Wait for all chunks of a job and return their records, sorted by chunk number.
-
-    Args:
-        mover: The running job; it is stopped on return.
-        names: The name of each chunk, for error messages.
-        progress: Called with the records so far after each event.
-        record: Called with each record when its chunk is done.
-
-    Raises:
-        MoveError: A chunk failed; it describes the first failure.
-    """
-    done: list[MoveFinishedChunk] = []
-    failed: MoveFailure | None = None
-    try:
-        while (event := mover.next(LOOK_S)) is not None:
-            if "done" in event:
-                done.append(event["done"])
-                if record is not None:
-                    record(event["done"])
-            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
-                failed = event["failed"]
-            if progress is not None:
-                progress(done)
-    finally:
-        mover.stop()
+    server = {"connection": target.load_connection(application_name(job)), "session_sql": list(WRITING)}
+    statements = {number: load_sql(goal, job, stages[number], placed=placed) for number in pieces}
+    failed = run_workers(server, pieces, statements, options, record, placed=placed)
     if failed is not None:
-        steps = {**NEXT_STEPS, "refused": "repair the value, or move its column as text"}
-        step = steps.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
-        chunk = failed.get("chunk")
-        where = names[chunk] if chunk is not None else None
-        raise MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)
-    return sorted(done, key=lambda one: int(one["number"]))
+        raise failure_of(failed, names_of(pieces), REPAIR)
 
 
 def read_staged(
@@ -313,7 +231,10 @@ def read_staged(
             "memory_bytes": options.memory_bytes,
         }
     )
-    done = wait_for_chunks(mover, {number: f"staging table {number}" for number in numbers})
+    done: list[MoveFinishedChunk] = []
+    failed = wait_for(mover, done.append)
+    if failed is not None:
+        raise failure_of(failed, {number: f"staging table {number}" for number in numbers}, REPAIR)
     if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
         raise MoveError(
             "the staged rows differ from those received; the table was not changed",

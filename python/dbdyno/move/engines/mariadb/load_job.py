@@ -27,19 +27,15 @@ from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.loading.staged_rows import request_of
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.resume import refuse_ended
-from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.run import JobOptions, Plan, new_id
 
 START_MESSAGE = "job {}: staging {}, each in a table beside the target; KILL of one of its sessions ends it"
 
 
 def load(
-    target: MariaDB, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, say: Say, level: str
+    target: MariaDB, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, level: str
 ) -> LoadResult:
-    """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
-
-    Raises:
-        MoveError: The load was refused or failed.
-    """
+    """Start a new job and run it from the files to the commit; see `loading.load_job.load`."""
     plan = plan_of(source, load_request, target.safe_dsn, new_id(), options.workers)
     rejects_of(load_request, [])
     with contextlib.ExitStack() as stack:
@@ -51,18 +47,14 @@ def load(
         except BaseException:
             ledger.discard()
             raise
-        say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece")))
-        return _work(target, conn, ledger, plan, [goal], options, level, say)
+        options.say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece")))
+        return _work(target, conn, ledger, plan, [goal], options, level)
 
 
 def resume_load(
-    target: MariaDB, ledger: Ledger, options: JobOptions, say: Say, level: str, *, restart: bool
+    target: MariaDB, ledger: Ledger, options: JobOptions, level: str, *, restart: bool
 ) -> LoadResult | None:
-    """Resume a job; return None if it turns out to have been published already.
-
-    Raises:
-        MoveError: The job cannot be resumed, or it failed again.
-    """
+    """Resume a job, or return None; see `loading.load_job.resume_load`."""
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -78,7 +70,7 @@ def resume_load(
                 ledger.manifest["plan"] = plan.to_json()
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
             ledger.save()
-        return _work(target, conn, ledger, plan, goals, options, level, say)
+        return _work(target, conn, ledger, plan, goals, options, level)
 
 
 def _work(
@@ -89,15 +81,13 @@ def _work(
     goals: Sequence[TargetTable],
     options: JobOptions,
     level: str,
-    say: Say,
 ) -> LoadResult:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
     into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.locked():
         with ledger.phase("loading"), with_full_command(ledger):
-            finished = ledger.records()
-            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
+            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
 
             def record(chunk: MoveFinishedChunk) -> None:
                 ledger.record({**chunk, "file": "", "snapshot": 0})
@@ -111,7 +101,7 @@ def _work(
         files = {chunk.number: chunk.relation for chunk in plan.chunks}
         done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
         check_against_records(paths, done, known)
-        loaded = publish_staged(target, conn, ledger, goals, into, options, level, say)
+        loaded = publish_staged(target, conn, ledger, goals, into, options, level)
         assert isinstance(loaded, LoadResult)
         loaded = replace(loaded, files=len(paths), source="files", records=known is not None)
         ledger.manifest["proved"] = loaded.sentences()

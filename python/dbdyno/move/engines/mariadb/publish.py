@@ -42,6 +42,10 @@ class StagedTable:
     staged: int
     """Number of rows in the staging tables."""
 
+    def stages(self, job: str) -> list[str]:
+        """Return the names of the staging tables."""
+        return [self.goal.stage_name(job, number) for number in self.numbers]
+
 
 @dataclass(frozen=True)
 class PublishedTable:
@@ -89,8 +93,7 @@ def publish(
     except BaseException as error:
         conn.rollback()
         if isinstance(error, driver().err.IntegrityError) and error.args[0] == NOT_NULL:
-            stages = [part.goal.stage_name(job, number) for number in part.numbers]
-            _refuse_nulls_of_a_trigger(conn, part.goal, stages, str(error.args[1]))
+            _refuse_nulls_of_a_trigger(conn, part.goal, part.stages(job), str(error.args[1]))
         raise
     return [found[place] for place in range(len(parts))]
 
@@ -111,9 +114,9 @@ def _publish(conn: Any, job: str, part: StagedTable, rejects: Rejects | None, *,
     """Publish one table inside the open transaction."""
     run: StatementRunner = plain_runner(conn) if rejects is None else BisectingRunner(conn, rejects)
     goal, into, before = part.goal, part.into, _count_rejects(rejects)
-    stages = [goal.stage_name(job, number) for number in part.numbers]
+    stages = part.stages(job)
     write = _merge if into.mode in ("update", "merge") else _insert
-    merged = write(conn, goal, stages, into, part.staged, run, rejects)
+    merged = write(conn, part, stages, run, rejects)
     differs = _rounded_columns(conn, goal, stages)
     if compare:
         refuse_differing_rows(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
@@ -137,15 +140,9 @@ def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[st
 
 
 def _insert(
-    conn: Any,
-    goal: TargetTable,
-    stages: Sequence[str],
-    load_request: LoadRequest,
-    staged: int,
-    run: StatementRunner,
-    rejects: Rejects | None,
+    conn: Any, part: StagedTable, stages: Sequence[str], run: StatementRunner, rejects: Rejects | None
 ) -> MergeCounts:
-    before = _count_rejects(rejects)
+    before, goal = _count_rejects(rejects), part.goal
     given = goal.written_fields()
     names = ", ".join(quote_name(one.name) for one in given)
     values = ", ".join(one.value() for one in given)
@@ -153,10 +150,10 @@ def _insert(
     for stage in stages:
         text = f"insert into {goal.table} ({names}) select {values} from {stage} s where "
         added += run(stage, text.__add__)
-    if added + _count_rejects(rejects) - before != staged:
+    if added + _count_rejects(rejects) - before != part.staged:
         raise MoveError(
-            f"{staged:,} rows were staged and {added:,} were added; nothing was changed",
-            where=load_request.table,
+            f"{part.staged:,} rows were staged and {added:,} were added; nothing was changed",
+            where=part.into.table,
             next_step="check the table's triggers",
         )
     return MergeCounts(new=added)
@@ -167,18 +164,13 @@ def _count_rejects(rejects: Rejects | None) -> int:
 
 
 def _merge(
-    conn: Any,
-    goal: TargetTable,
-    stages: Sequence[str],
-    load_request: LoadRequest,
-    staged: int,
-    run: StatementRunner,
-    rejects: Rejects | None,
+    conn: Any, part: StagedTable, stages: Sequence[str], run: StatementRunner, rejects: Rejects | None
 ) -> MergeCounts:
     """Update rows that differ and, in mode `merge`, add new ones; staging tables are processed one after another.
 
     A key that occurs more than once across all staging tables is refused first.
     """
+    goal, load_request = part.goal, part.into
     given = goal.written_fields()
     keys = [one for one in given if one.name in load_request.key]
     others = [one for one in given if one.name not in load_request.key]
@@ -213,7 +205,7 @@ def _merge(
             next_step="check the table's triggers",
         )
     return MergeCounts(
-        added, changed, staged - gone - nulls - new - changed, 0 if load_request.mode == "merge" else new, nulls
+        added, changed, part.staged - gone - nulls - new - changed, 0 if load_request.mode == "merge" else new, nulls
     )
 
 

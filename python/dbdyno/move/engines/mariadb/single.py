@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
-from dbdyno import _core
 from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.columns import text_of
 from dbdyno.move.engines.mariadb.cost import sessions_of
-from dbdyno.move.engines.mariadb.job import notes_before, plan_of, start_workers, table_specs
+from dbdyno.move.engines.mariadb.job import notes_before, plan_of, start_workers
 from dbdyno.move.engines.mariadb.source import connect, select_sql
 from dbdyno.move.engines.postgres.source import Request
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.proof.cost import sentence
-from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id
-from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
+from dbdyno.move.reading.run import LOOK_S, JobOptions, Plan, new_id, table_specs
+from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile, as_text, collect, refuse_other_rows
 
 
-def write(
-    target: MariaDB, request: Request, to: str, options: JobOptions, say: Say, *, read_again: bool = False
-) -> WrittenFile:
-    """Write one table to a file or to stdout.
-
-    Args:
-        target: The MariaDB to read.
-        request: The table or query to read.
-        to: A path whose suffix chooses the format, or the name for stdout.
-        options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
-        read_again: Read the written file again and compare its rows.
+def write(target: MariaDB, request: Request, to: str, options: JobOptions, *, read_again: bool = False) -> WrittenFile:
+    """Write one table to a file or to stdout; the arguments are those of `reading.single.write`.
 
     Raises:
         MoveError: The format is not available, the file exists, or the server reports an error.
@@ -55,26 +42,20 @@ def write(
             next_step="name a folder",
         )
     for line in notes_before(plan):
-        say(line)
+        options.say(line)
     while True:
-        done, failed, at = _run(target, plan, options, say, path, form)
+        done, failed, at = _run(target, plan, options, path, form)
         if failed is None:
             break
-        plan = _as_text(plan, failed, path, say)
+        plan = as_text(plan, failed, path, options.say, text_of, "as of a new instant")
     found = f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
     count = sum(one["rows"] for one in done)
-    again = read_again and path is not None
-    if again and _core.move_read_back(Path(to)) != (count, found):
-        raise MoveError(
-            "does not contain the rows that were written",
-            where=to,
-            next_step="check the disk, then move the table again",
-        )
+    again = read_again and refuse_other_rows(to, count, found)
     return WrittenFile(count, at, found, again, sentence(sessions_of(done)))
 
 
 def _run(
-    target: MariaDB, plan: Plan, options: JobOptions, say: Say, path: Path | None, form: str
+    target: MariaDB, plan: Plan, options: JobOptions, path: Path | None, form: str
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None, str]:
     given = {
         "tables": table_specs(plan),
@@ -83,32 +64,6 @@ def _run(
         ],
         "single": {"path": None if path is None else str(path), "form": form, "head": ""},
     }
-    done: list[MoveFinishedChunk] = []
-    failed: MoveFailure | None = None
-    with start_workers(target, plan, given, options, say) as running:
-        progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
-        while (event := running.job.next(LOOK_S)) is not None:
-            if "done" in event:
-                done.append(event["done"])
-                progress.done(event["done"])
-            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
-                failed = event["failed"]
-            progress.show(running.job.progress()[0])
-        return done, failed, running.at
-
-
-def _as_text(plan: Plan, failed: MoveFailure, path: Path | None, say: Say) -> Plan:
-    """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
-    if failed["kind"] == "closed":
-        raise BrokenPipeError
-    table = plan.tables[0]
-    column = next((one for one in table.columns if one.name == failed.get("column")), None)
-    if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "bytea"):
-        step = NEXT_STEPS.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
-        raise MoveError(failed["message"], next_step=step or None)
-    if path is None:
-        words = f"add --text {column.name} to move the column as the server prints it"
-        raise MoveError(failed["message"], where="stdout, which already has a part of the output", next_step=words)
-    say(f"{failed['message']}: the column travels as text; the table is read again, as of a new instant")
-    columns = tuple(text_of(one) if one is column else one for one in table.columns)
-    return replace(plan, tables=(replace(table, columns=columns),))
+    with start_workers(target, plan, given, options) as running:
+        found = iter(lambda: running.job.next(LOOK_S), None)
+        return *collect(found, running.job, plan, options, lambda: None), running.at

@@ -7,7 +7,6 @@ every table, so no table can be altered, dropped or truncated until the transact
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,16 +83,8 @@ def requested_tables(target: MariaDB, conn: Any, request: Request) -> tuple[Tabl
 def _table_names(target: MariaDB, conn: Any, request: Request) -> list[tuple[str, str]]:
     database = str(target.parameters.get("database") or "")
     found = [split_name(name, database) for name in request.tables]
-    known = rows(conn, LIST_SQL) if request.patterns else []
-    for pattern in request.patterns:
-        fits = [(schema, name) for schema, name in known if fnmatch.fnmatchcase(f"{schema}.{name}", pattern)]
-        if not fits:
-            raise MoveError(
-                f"no table matches {pattern!r}",
-                where="--tables",
-                next_step="write a pattern such as 'database.*', in quotes",
-            )
-        found += fits
+    if request.patterns:
+        found += request.matches(rows(conn, LIST_SQL), "write a pattern such as 'database.*', in quotes")
     return list(dict.fromkeys(found))
 
 

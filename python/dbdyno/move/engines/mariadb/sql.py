@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres.sql import error_at
 
 _NAME = re.compile(r"(?:`((?:[^`]|``)++)`|([^\s.`]++))(?:\s*+\.\s*+(?:`((?:[^`]|``)++)`|([^\s.`]++)))?")
 _TOKEN = re.compile(
@@ -16,6 +18,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PAIR = {")": "(", "]": "["}
+_not_whole = partial(error_at, step="give one complete SQL expression")
 
 
 def quote_name(*names: str) -> str:
@@ -75,11 +78,3 @@ def checked_sql(text: str, option: str) -> str:
     if marks:
         raise _not_whole(text, option, len(text), f"{marks[-1]!r} is not closed")
     return text
-
-
-def _not_whole(text: str, option: str, place: int, what: str) -> MoveError:
-    line = text.count("\n", 0, place) + 1
-    column = place - (text.rfind("\n", 0, place) + 1) + 1
-    return MoveError(
-        what, where=f"{option}, line {line}, column {column}", next_step="give one complete SQL expression"
-    )

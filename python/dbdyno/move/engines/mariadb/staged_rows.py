@@ -26,7 +26,7 @@ from dbdyno.move.loading.staged_rows import PUBLISHING, rejects_for
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total_hash
-from dbdyno.move.reading.run import JobOptions, Plan, Say
+from dbdyno.move.reading.run import JobOptions, Plan
 from dbdyno.move.reading.splits import Chunk
 
 STAGED = {
@@ -127,14 +127,9 @@ def publish_staged(
     load_request: LoadRequest,
     options: JobOptions,
     level: str,
-    say: Say,
 ) -> LoadResult | MultiTableResult:
-    """Verify the staged rows and publish them all in one transaction.
-
-    Raises:
-        MoveError: A check failed, or the server refused the rows.
-    """
-    say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
+    """Verify the staged rows and publish them all in one transaction; see `loading.staged_rows.publish_staged`."""
+    options.say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), _server_errors(ledger, load_request.table):
         plan = Plan.from_json(ledger.plan)
         # A column may have become text meanwhile.

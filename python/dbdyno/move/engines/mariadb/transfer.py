@@ -20,7 +20,7 @@ from dbdyno.base.core_types import MoveChunk
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.mariadb import job as reading
+from dbdyno.move.engines.mariadb import job as from_mariadb
 from dbdyno.move.engines.mariadb.load import make_target, open_session
 from dbdyno.move.engines.mariadb.source import select_sql
 from dbdyno.move.engines.mariadb.staged_rows import (
@@ -33,14 +33,14 @@ from dbdyno.move.engines.mariadb.staged_rows import (
     requests_of_plan,
 )
 from dbdyno.move.engines.mariadb.target import WRITING, TargetTable, database_of, is_published, load_sql, table_exists
-from dbdyno.move.engines.postgres.source import Request, Snapshot, application_name, copy_sql
+from dbdyno.move.engines.postgres.source import Request, application_name, copy_sql
 from dbdyno.move.engines.postgres.target import TargetTable as PostgresTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import staged_rows, transfer
 from dbdyno.move.loading.files import rejects_of
 from dbdyno.move.loading.request import LoadRequest, LoadResult, MultiTableResult
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, begin, run_job
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading, begin, run_job, table_specs
 from dbdyno.move.reading.splits import Chunk
 
 
@@ -51,7 +51,6 @@ def move(
     load_request: LoadRequest,
     folder: Path,
     options: JobOptions,
-    say: Say,
     level: str,
 ) -> LoadResult | MultiTableResult:
     """Start a new job and run it from its snapshot to the commit; if it fails, the target is unchanged.
@@ -64,7 +63,7 @@ def move(
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
         with transfer.target_session(target, load_request) as conn:
-            ledger = reading.begin(source, request, folder, options, say, {**asked, "server": target.identity(conn)})
+            ledger = from_mariadb.begin(source, request, folder, options, {**asked, "server": target.identity(conn)})
             plan = Plan.from_json(ledger.plan)
             try:
                 there = staged_rows.target_tables(conn, plan, load_request)
@@ -72,15 +71,15 @@ def move(
             except BaseException:
                 ledger.discard()
                 raise
-            reading.run_job(source, ledger, options, say, _to_postgres(target, conn, there), completes=False)
-            return staged_rows.publish_staged(target, conn, ledger, load_request, options, level, say)
+            from_mariadb.run_job(source, ledger, options, _to_postgres(target, conn, there), completes=False)
+            return staged_rows.publish_staged(target, conn, ledger, load_request, options, level)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(open_session(target, "begins"))
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
-            ledger = reading.begin(source, request, folder, options, say, asked)
+            ledger = from_mariadb.begin(source, request, folder, options, asked)
         else:
-            ledger, snapshot = begin(source, request, folder, options, say, into=asked)
+            ledger, snapshot = begin(source, request, folder, options, into=asked)
             stack.enter_context(snapshot)
         try:
             plan = Plan.from_json(ledger.plan)
@@ -89,11 +88,11 @@ def move(
             ledger.discard()
             raise
         if isinstance(source, MariaDB):
-            reading.run_job(source, ledger, options, say, _lines(target, conn, load_request), completes=False)
+            from_mariadb.run_job(source, ledger, options, _lines(target, conn, load_request), completes=False)
         else:
             with snapshot:
-                run_job(source, ledger, snapshot, options, say, _lines_of_postgres(target, conn, load_request))
-        return publish_staged(target, conn, ledger, goals, load_request, options, level, say)
+                run_job(source, ledger, snapshot, options, _lines_of_postgres(target, conn, load_request))
+        return publish_staged(target, conn, ledger, goals, load_request, options, level)
 
 
 def _make_targets(
@@ -109,23 +108,12 @@ def resume_transfer(
     target: Postgres | MariaDB,
     ledger: Ledger,
     options: JobOptions,
-    say: Say,
     *,
     restart: bool,
     as_of_now: bool,
     level: str,
 ) -> LoadResult | MultiTableResult | None:
-    """Resume a job; return None if it turns out to have been published already.
-
-    Args:
-        source: The server to read.
-        target: The server to write.
-        ledger: The job's ledger.
-        options: Number of workers, memory and other limits.
-        say: Called with each line for the user.
-        restart: Read all chunks again from a new snapshot.
-        as_of_now: Read only the missing chunks, from a new snapshot.
-        level: The level of verification.
+    """Resume a job; return None if it was published already. The arguments are those of `transfer.resume_transfer`.
 
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
@@ -137,9 +125,9 @@ def resume_transfer(
         def read(conn: Any, goals: Sequence[PostgresTable], restarted: transfer.OnRestart, restart: bool) -> None:
             pieces = _to_postgres(target, conn, goals)
             again = {"restart": restart, "as_of_now": as_of_now}
-            reading.resume(mariadb, ledger, options, say, pieces, restarted=restarted, completes=False, **again)
+            from_mariadb.resume(mariadb, ledger, options, pieces, restarted=restarted, completes=False, **again)
 
-        return transfer.resume_into(target, ledger, options, say, read, restart=restart, level=level)
+        return transfer.resume_into(target, ledger, options, read, restart=restart, level=level)
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -151,11 +139,10 @@ def resume_transfer(
             # The new plan may have fewer chunks.
             restarted = lambda _: drop_all(conn, plan, goals)  # noqa: E731
             if isinstance(source, MariaDB):
-                reading.resume(
+                from_mariadb.resume(
                     source,
                     ledger,
                     options,
-                    say,
                     _lines(target, conn, into),
                     restart=restart,
                     as_of_now=as_of_now,
@@ -165,11 +152,11 @@ def resume_transfer(
             else:
                 make = _lines_of_postgres(target, conn, into)
                 resume(
-                    source, ledger, options, say, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
+                    source, ledger, options, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
                 ).__exit__()
         else:
             ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
-        return publish_staged(target, conn, ledger, goals, into, options, level, say)
+        return publish_staged(target, conn, ledger, goals, into, options, level)
 
 
 @contextlib.contextmanager
@@ -196,12 +183,12 @@ def resumed_session(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tup
         yield conn, goals
 
 
-def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) -> reading.ChunkSpecBuilder:
+def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) -> from_mariadb.ChunkSpecBuilder:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         copy = transfer.copy_statements(conn, plan, goals)
         return {
             "target": transfer.target_spec(target, conn, plan),
-            "tables": reading.table_specs(plan),
+            "tables": table_specs(plan),
             "chunks": [
                 transfer.forwarded_chunk_spec(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks
             ],
@@ -210,11 +197,11 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) ->
     return pieces
 
 
-def _lines(target: MariaDB, conn: Any, load_request: LoadRequest) -> reading.ChunkSpecBuilder:
+def _lines(target: MariaDB, conn: Any, load_request: LoadRequest) -> from_mariadb.ChunkSpecBuilder:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         goals = recreate_staging(conn, database_of(target), plan, load_request, chunks)
         each = [_line(plan, load_request, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
-        given = {"target": _target(target, plan), "tables": reading.table_specs(plan), "chunks": each}
+        given = {"target": _target(target, plan), "tables": table_specs(plan), "chunks": each}
         return {**given, "rejects": load_request.rejects is not None}
 
     return pieces
@@ -234,18 +221,12 @@ def _line(plan: Plan, load_request: LoadRequest, goals: Sequence[TargetTable], c
 
 
 def _lines_of_postgres(target: MariaDB, conn: Any, load_request: LoadRequest) -> JobBuilder:
-    def make(
-        source: Postgres,
-        plan: Plan,
-        chunks: Sequence[Chunk],
-        snapshot: Snapshot,
-        options: JobOptions,
-        folder: Path | None,
-    ) -> _core.MoveJob:
-        goals = recreate_staging(conn, database_of(target), plan, load_request, chunks)
-        each = [_line(plan, load_request, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
+    def make(reading: Reading) -> _core.MoveJob:
+        plan, source = reading.plan, reading.snapshot.conn
+        goals = recreate_staging(conn, database_of(target), plan, load_request, reading.chunks)
+        each = [_line(plan, load_request, goals, one, copy_sql(source, plan.tables, one)) for one in reading.chunks]
         there, rejects = _target(target, plan), load_request.rejects is not None
-        return transfer.job_of_postgres(source, plan, snapshot, options, there, each, rejects=rejects)
+        return _core.MoveJob({**reading.spec(each), "target": there, "rejects": rejects})
 
     return make
 

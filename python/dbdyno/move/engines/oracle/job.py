@@ -22,7 +22,7 @@ from dbdyno.move.engines.oracle.types import DescribedColumn, column_of
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Table
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.run import JobOptions, Plan, new_id
 from dbdyno.move.reading.splits import PIECES_PER_WORKER, Chunk, Relation
 
 BATCH_BYTES = 8 << 20
@@ -69,7 +69,7 @@ def failure(error: Exception, where: str) -> MoveError:
     return MoveError(said, where=where, next_step=step)
 
 
-def begin(address: source.Address, shown: str, request: Request, folder: Path, options: JobOptions, say: Say) -> Ledger:
+def begin(address: source.Address, shown: str, request: Request, folder: Path, options: JobOptions) -> Ledger:
     """Create a new job's ledger and write its SCN and its pieces to disk; nothing is read yet.
 
     Raises:
@@ -87,11 +87,11 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, o
         try:
             scn, at = cursor.execute(source.SCN_SQL).fetchone()
             described = _columns(cursor, owner, name, request)
-            pieces, blocks = _pieces(cursor, owner, name, options, say)
+            pieces, blocks = _pieces(cursor, owner, name, options)
         except source.driver().Error as error:
             raise failure(error, f"{owner}.{name}") from None
     if any(one.bare_type in ("CLOB", "NCLOB", "BLOB") for one in described):
-        say("LOBs are fetched as values: each is in memory whole")
+        options.say("LOBs are fetched as values: each is in memory whole")
     columns = tuple(column_of(one) for one in described)
     relation = Relation(owner, name, blocks=blocks, stream=not pieces)
     parts: Sequence[source.Piece | None] = pieces or (None,)
@@ -105,7 +105,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, o
     ledger = Ledger.create(folder, manifest)
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
     ledger.save()
-    say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
+    options.say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
     return ledger
 
 
@@ -128,16 +128,16 @@ def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Descr
     return [known[one] for one in request.columns] or found
 
 
-def _pieces(cursor: Any, owner: str, name: str, options: JobOptions, say: Say) -> tuple[list[source.Piece], int]:
-    """Return the table's pieces and number of blocks; without pieces it is one stream, and `say` reports the reason."""
+def _pieces(cursor: Any, owner: str, name: str, options: JobOptions) -> tuple[list[source.Piece], int]:
+    """Return the table's pieces and number of blocks; without pieces it is one stream, and the user sees the reason."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
-        say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")
+        options.say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")
         return [], 0
     try:
         rows = cursor.execute(source.EXTENTS_SQL, owner=owner, name=name).fetchall()
     except source.driver().DatabaseError:
-        say(f"{owner}.{name}: one stream: dba_extents is not to be read (the role SELECT_CATALOG_ROLE)")
+        options.say(f"{owner}.{name}: one stream: dba_extents is not to be read (the role SELECT_CATALOG_ROLE)")
         return [], 0
     extents = [source.Extent(*row) for row in rows]
     return source.group_extents(extents, options.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)

@@ -19,9 +19,8 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveCount
 from dbdyno.base.errors import MoveError
-from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.merging import MergeCounts
-from dbdyno.move.engines.postgres.publish import StagedRows
+from dbdyno.move.engines.postgres.publish import StagedRows, begin_writing
 from dbdyno.move.engines.postgres.rounding import may_differ
 from dbdyno.move.loading.pieces import whole_files
 from dbdyno.move.loading.request import LoadRequest, LoadResult
@@ -105,12 +104,7 @@ def load(
         psycopg.Error: The server reports an error.
     """
     with conn.transaction():
-        conn.execute("set constraints all immediate")
-        if first is not None:
-            first(conn)
-        deferred = indexes.DeferredIndexes([], [])
-        if load_request.defer_indexes:
-            deferred = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
+        deferred = begin_writing(conn, staged, load_request, first)
         if load_request.mode == "replace":
             conn.execute(sql.SQL("truncate {}").format(staged.table))
         done = _copy(conn, staged, files, options)

@@ -67,12 +67,7 @@ def publish(
             # Hides rows that others commit meanwhile, so that only rows of this transaction are younger than its
             # snapshot.
             conn.execute("set transaction isolation level repeatable read")
-        conn.execute("set constraints all immediate")
-        if first is not None:
-            first(conn)
-        deferred = indexes.DeferredIndexes([], [])
-        if load_request.defer_indexes:
-            deferred = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
+        deferred = begin_writing(conn, staged, load_request, first)
         changes = _write(conn, staged, given, load_request, run, rejects, emptied=emptied)
         if rejects is not None:
             delete_rejected(conn, staged.stage, rejects, since)
@@ -107,6 +102,21 @@ def publish(
         created=load_request.create,
         stands=compare,
     )
+
+
+def begin_writing(
+    conn: psycopg.Connection[Any],
+    staged: StagedRows,
+    load_request: LoadRequest,
+    first: Callable[[psycopg.Connection[Any]], None] | None,
+) -> indexes.DeferredIndexes:
+    """Check constraints at once in this transaction, call `first`, and drop the indexes that are made at its end."""
+    conn.execute("set constraints all immediate")
+    if first is not None:
+        first(conn)
+    if load_request.defer_indexes:
+        return indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
+    return indexes.DeferredIndexes([], [])
 
 
 def _whole(conn: psycopg.Connection[Any]) -> StatementRunner:

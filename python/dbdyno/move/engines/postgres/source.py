@@ -115,6 +115,16 @@ class Request:
     as_text: Sequence[str] = ()
     partition: str | None = None
 
+    def matches(self, known: Iterable[tuple[str, str]], next_step: str) -> list[tuple[str, str]]:
+        """Return the known tables that the patterns match; raise `MoveError` with `next_step` if one matches none."""
+        found = []
+        for pattern in self.patterns:
+            fits = [(schema, name) for schema, name in known if fnmatch.fnmatchcase(f"{schema}.{name}", pattern)]
+            if not fits:
+                raise MoveError(f"no table matches {pattern!r}", where="--tables", next_step=next_step)
+            found += fits
+        return found
+
 
 @dataclass
 class Snapshot:
@@ -262,16 +272,8 @@ def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
 def _table_names(conn: psycopg.Connection[Any], request: Request) -> list[tuple[int, tuple[str, str], str]]:
     names = list(request.tables)
     if request.patterns:
-        known = [tuple(row) for row in conn.execute(LIST_SQL)]
-        for pattern in request.patterns:
-            fits = [(s, n) for s, n in known if fnmatch.fnmatchcase(f"{s}.{n}", pattern)]
-            if not fits:
-                raise MoveError(
-                    f"no table matches {pattern!r}",
-                    where="--tables",
-                    next_step="write 'schema.*', in quotes",
-                )
-            names += [sql.Identifier(*one).as_string(conn) for one in fits]
+        fits = request.matches(conn.execute(LIST_SQL).fetchall(), "write 'schema.*', in quotes")
+        names += [sql.Identifier(*one).as_string(conn) for one in fits]
     found = [resolve_table(conn, name) for name in names]
     return list({one[0]: one for one in found}.values())
 

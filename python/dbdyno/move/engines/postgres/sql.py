@@ -47,7 +47,7 @@ def checked_sql(text: str, option: str) -> str:
             _take(found["mark"], found.start(), open_marks, text, option)
     if open_marks:
         mark, place = open_marks[-1]
-        raise _error(text, option, place, f"{mark} is not closed")
+        raise error_at(text, option, place, f"{mark} is not closed")
     return text
 
 
@@ -56,18 +56,20 @@ def _take(mark: str, place: int, open_marks: list[tuple[str, int]], text: str, o
         open_marks.append((mark, place))
     elif mark in _PAIR:
         if not open_marks or open_marks.pop()[0] != _PAIR[mark]:
-            raise _error(text, option, place, f"{mark} has no matching opening bracket")
+            raise error_at(text, option, place, f"{mark} has no matching opening bracket")
     elif mark == ";":
         if text[place + 1 :].strip() or option != "--query":
-            raise _error(text, option, place, "a semicolon is not allowed here: expected a single query or expression")
+            raise error_at(
+                text, option, place, "a semicolon is not allowed here: expected a single query or expression"
+            )
     else:
-        raise _error(text, option, place, f"{mark} is not closed")
+        raise error_at(text, option, place, f"{mark} is not closed")
 
 
 def _end(text: str, tag: str, at: int, option: str, place: int) -> int:
     found = text.find(tag, at)
     if found < 0:
-        raise _error(text, option, place, f"{tag} is not closed")
+        raise error_at(text, option, place, f"{tag} is not closed")
     return found + len(tag)
 
 
@@ -78,10 +80,11 @@ def _comment_end(text: str, at: int, option: str, place: int) -> int:
         depth += 1 if found.group() == "/*" else -1
         if depth == 0:
             return found.end()
-    raise _error(text, option, place, "the comment is not closed")
+    raise error_at(text, option, place, "the comment is not closed")
 
 
-def _error(text: str, option: str, place: int, what: str) -> MoveError:
+def error_at(text: str, option: str, place: int, what: str, step: str = "correct the SQL; try it in psql") -> MoveError:
+    """Return the error for a place in the user's SQL."""
     line = text.count("\n", 0, place) + 1
     column = place - (text.rfind("\n", 0, place) + 1) + 1
-    return MoveError(what, where=f"{option}, line {line}, column {column}", next_step="correct the SQL; try it in psql")
+    return MoveError(what, where=f"{option}, line {line}, column {column}", next_step=step)

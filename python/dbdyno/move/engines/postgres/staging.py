@@ -14,15 +14,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno import _core
-from dbdyno.base.core_types import MoveFailure, MoveFileCount, MoveFinishedChunk
-from dbdyno.base.errors import MoveError
+from dbdyno.base.core_types import MoveFileCount, MoveFinishedChunk
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import application_name, session_settings
 from dbdyno.move.loading.pieces import CSV, Piece, pieces_of, records_by_file, whole_files
 from dbdyno.move.loading.request import Column
-from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import NEXT_STEPS, JobOptions, new_id
+from dbdyno.move.loading.workers import failure_of, names_of, run_workers
+from dbdyno.move.reading.run import JobOptions, new_id
 
 PREFIX = "dbdyno_move_"
 FILE, ROW = "dbdyno_file", "dbdyno_row"
@@ -48,8 +46,15 @@ def staging_table(
         parts += [sql.SQL("dbdyno_file integer default 0"), sql.SQL("dbdyno_row bigint {}").format(sql.SQL(row))]
     parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in columns]
     conn.execute(sql.SQL("create unlogged table {} ({})").format(stage, sql.SQL(", ").join(parts)))
-    try:
+    with dropped_at_exit(conn, stage):
         yield stage
+
+
+@contextlib.contextmanager
+def dropped_at_exit(conn: psycopg.Connection[Any], stage: sql.Identifier) -> Iterator[None]:
+    """Drop a table on exit, if it exists then under this name."""
+    try:
+        yield
     finally:
         with contextlib.suppress(psycopg.Error):
             conn.rollback()
@@ -75,7 +80,16 @@ def fill(
     copy = copy_statement(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
     pieces = pieces_of(files, options.workers) if options.workers > 1 else whole_files(files)
     done: list[MoveFinishedChunk] = []
-    load_pieces(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), options, job, done.append, placed=placed)
+    load_pieces(
+        target,
+        conn,
+        dict(enumerate(pieces)),
+        dict.fromkeys(range(len(pieces)), copy),
+        options,
+        job,
+        done.append,
+        placed=placed,
+    )
     return records_by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
 
 
@@ -91,77 +105,27 @@ def load_pieces(
     target: Postgres,
     conn: psycopg.Connection[Any],
     pieces: Mapping[int, Piece],
-    copies: Sequence[str],
+    copies: Mapping[int, str],
     options: JobOptions,
     job: str,
     record: Callable[[MoveFinishedChunk], None],
     *,
     placed: bool,
 ) -> None:
-    """Load pieces of files, each by its own COPY statement.
-
-    Args:
-        target: The server.
-        conn: A session, used to quote values.
-        pieces: The pieces of files, by number.
-        copies: The COPY statement of each piece.
-        options: Number of workers, memory and other limits.
-        job: The job's id.
-        record: Called with the record of each piece once it is loaded.
-        placed: Also load each row's file number and row number.
+    """Load pieces of files by the COPY statements `copies`; the other arguments are those of `run_workers`.
 
     Raises:
         MoveError: A piece could not be loaded.
     """
-    csv = any(one.path.suffix == CSV for one in pieces.values())
-    mover = _core.MoveJob(
-        {
-            "connection": {**target.conninfo(), "application_name": application_name(job)},
-            "session_sql": [session_settings(conn, lasting=True)],
-            "tables": [{"columns": []}],
-            "chunks": [
-                {
-                    "number": number,
-                    "table": 0,
-                    "sql": copies[number],
-                    "path": str(one.path),
-                    "load": True,
-                    "raw": csv,
-                    "groups": one.groups,
-                    "rows_before": one.rows_before,
-                    "place": one.file if placed and not csv else None,
-                }
-                for number, one in pieces.items()
-            ],
-            "workers": options.workers,
-            "memory_bytes": options.memory_bytes,
-            "rate_bytes_per_s": options.rate_bytes_per_s,
-            "rejects": placed,
-        }
-    )
-    left, failed, progress = len(pieces), None, FileProgress(options.progress, list(pieces.values()))
-    try:
-        while (event := mover.next(0.2)) is not None:
-            if "done" in event:
-                record(event["done"])
-                left -= 1
-            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
-                failed = event["failed"]
-            progress.show(*mover.progress(), whole=left == 0)
-    finally:
-        mover.stop()
-    if failed is not None:
-        raise _failure(failed, pieces)
-
-
-def _failure(failed: MoveFailure, pieces: Mapping[int, Piece]) -> MoveError:
-    steps = {**NEXT_STEPS, "refused": "repair the value, or write such rows to a file with --rejects"}
-    step = steps.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
+    connection = {**target.conninfo(), "application_name": application_name(job)}
+    server = {"connection": connection, "session_sql": [session_settings(conn, lasting=True)]}
+    failed = run_workers(server, pieces, copies, options, record, placed=placed)
+    if failed is None:
+        return
+    error = failure_of(failed, names_of(pieces), "repair the value, or write such rows to a file with --rejects")
     if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
-        step = "make a partition for such rows, or write them to a file with --rejects"
-    chunk = failed.get("chunk")
-    where = pieces[chunk].path.name if chunk is not None else None
-    return MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)
+        error.next_step = "make a partition for such rows, or write them to a file with --rejects"
+    raise error
 
 
 def stage_name(schema: str) -> tuple[str, tuple[str, str]]:

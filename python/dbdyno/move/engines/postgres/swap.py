@@ -25,6 +25,7 @@ from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.create_table import create
 from dbdyno.move.engines.postgres.merging import MergeCounts
 from dbdyno.move.engines.postgres.publish import StagedRows
+from dbdyno.move.engines.postgres.staging import dropped_at_exit
 from dbdyno.move.loading.request import LoadRequest, LoadResult
 
 SNAPSHOTS_S = 5
@@ -154,12 +155,8 @@ def replacement_table(
         conn.execute(sql.SQL("create table {} (like {} {})").format(stage, target, sql.SQL(like)))
     else:
         create(conn, stage.as_string(conn), heads)
-    try:
+    with dropped_at_exit(conn, stage):
         yield stage
-    finally:
-        with contextlib.suppress(psycopg.Error):
-            conn.rollback()
-            conn.execute(sql.SQL("drop table if exists {} cascade").format(stage))
 
 
 def publish(

@@ -61,6 +61,10 @@ class Ratio:
         """Return True if there is certainly no difference that matters."""
         return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
 
+    def choose(self, alike: str, slower: str, faster: str, unknown: str) -> str:
+        """Return the word for what is certain of the ratio."""
+        return alike if self.alike else slower if self.slower else faster if self.faster else unknown
+
     def row(self) -> RatioRow:
         """Return the ratio as a row of the model."""
         return {"ratio": self.value, "low": self.low, "high": self.high}
@@ -142,28 +146,20 @@ def _sentence(found: Mapping[str, Ratio], start: float) -> str:
     """
     written, left, done = found["written"], found["left"], found["done"]
     matters = f"{100 * written.matters:g} %"
-    if written.alike:
-        costs = f"as written, the order makes no difference larger than {matters}"
-    elif written.slower:
-        costs = f"as written, the bad order is {written.as_text()}"
-    elif written.faster:
-        costs = f"as written, the order that was meant to be bad is {written.as_text()}"
-    else:
-        costs = f"as written, what the bad order costs is not known: {written.as_text()}"
-    if left.alike:
-        rest = f"optimized, the order you write makes no difference larger than {matters}"
-    elif left.slower:
-        rest = f"optimized, the bad order is still {left.as_text()}"
-    elif left.faster:
-        rest = f"optimized, the bad order is even {left.as_text()} than the good one"
-    else:
-        rest = f"optimized, it is {left.as_text()} as far as is known"
-    if done.slower:
-        harm = f"a good order the optimizer makes {done.as_text()}"
-    elif done.faster:
-        harm = f"a good order the optimizer makes {done.as_text()} still"
-    else:
-        harm = ""
+    costs = written.choose(
+        f"as written, the order makes no difference larger than {matters}",
+        f"as written, the bad order is {written.as_text()}",
+        f"as written, the order that was meant to be bad is {written.as_text()}",
+        f"as written, what the bad order costs is not known: {written.as_text()}",
+    )
+    rest = left.choose(
+        f"optimized, the order you write makes no difference larger than {matters}",
+        f"optimized, the bad order is still {left.as_text()}",
+        f"optimized, the bad order is even {left.as_text()} than the good one",
+        f"optimized, it is {left.as_text()} as far as is known",
+    )
+    made = f"a good order the optimizer makes {done.as_text()}"
+    harm = done.choose("", made, f"{made} still", "")
     told = [costs, rest, *([harm] if harm else [])]
     if start >= START_SHARE:
         share = percent(min(start, 1.0))

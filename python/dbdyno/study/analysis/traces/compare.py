@@ -9,6 +9,7 @@ specified, the verdict is on the mean time of its waits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +76,9 @@ def compare_traces(base: Traces, other: Traces, question: ComparisonOptions | No
     read = [_read(traces, unit, name, asked) for traces, name in zip(sets, asked.names, strict=True)]
     one, two = read
     explained = explain((one.account, two.account), known, (holders(base), holders(other)))
-    blocks, values, numbers = (one.blocks, two.blocks), (one.values, two.values), (one.numbers, two.numbers)
-    comparisons = _comparisons(sets, numbers, blocks, explained, asked)
-    used = _blocks_used(comparisons[0].metric, numbers, blocks, explained, asked)
+    (numbers, blocks), values = _divided(read), (one.values, two.values)
+    comparisons = _comparisons(sets, read, explained, asked)
+    used = _blocks_used(comparisons[0].metric, read, explained, asked)
     verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
     why = reasons(explained, asked.names)
     counted = "executions" if _per(explained, blocks) != "transaction" else "transactions"
@@ -106,8 +107,7 @@ def compare_traces(base: Traces, other: Traces, question: ComparisonOptions | No
             blocks,
             (numbers[0][counted], numbers[1][counted]),
             explained.scales,
-            level=asked.level,
-            threshold=asked.threshold,
+            asked,
         ),
         "tails": compare_tails(sets, values, asked.level),
         "statements": [],
@@ -156,6 +156,12 @@ def _read(traces: Traces, unit: Unit, name: str, options: ComparisonOptions) -> 
     return _Side(found, blocks, numbers, values, {family: lines_of(traces, family, blocks) for family in FAMILIES})
 
 
+def _divided(sides: Sequence[_Side]) -> tuple[tuple[Numbers, Numbers], tuple[Blocks, Blocks]]:
+    """Return the values of the blocks of both sets, and how the sets are divided."""
+    one, two = sides
+    return (one.numbers, two.numbers), (one.blocks, two.blocks)
+
+
 def _figures(sets: Sets, values: tuple[Any, Any], explained: Explanation) -> Figures:
     """Return the data of the figures."""
     whole = [v.astype("uint64") for v in values]
@@ -172,13 +178,10 @@ def _figures(sets: Sets, values: tuple[Any, Any], explained: Explanation) -> Fig
 
 
 def _comparisons(
-    sets: Sets,
-    numbers: tuple[Numbers, Numbers],
-    blocks: tuple[Blocks, Blocks],
-    explained: Explanation,
-    options: ComparisonOptions,
+    sets: Sets, sides: Sequence[_Side], explained: Explanation, options: ComparisonOptions
 ) -> list[BlockComparison]:
     """Return the comparisons of whole-set metrics; the first one decides the verdict."""
+    numbers, blocks = _divided(sides)
     counted = _per(explained, blocks)
     per = f" per {counted}" if counted else ""
     whole: list[tuple[What | str, str]] = [("response", "response time"), ("database", "database time"), ("cpu", "CPU")]
@@ -256,15 +259,12 @@ def _values(numbers: tuple[Numbers, Numbers], name: str, per: str) -> tuple[Any,
 
 
 def _blocks_used(
-    metric: str,
-    numbers: tuple[Numbers, Numbers],
-    blocks: tuple[Blocks, Blocks],
-    explained: Explanation,
-    options: ComparisonOptions,
+    metric: str, sides: Sequence[_Side], explained: Explanation, options: ComparisonOptions
 ) -> traces_verdict.UsedBlocks:
     """Return the number of blocks behind the verdict, without blocks that have no value for `metric`."""
     import numpy as np
 
+    numbers, blocks = _divided(sides)
     if blocks[0].unit == "batch":
         return traces_verdict.UsedBlocks(
             "batch", (blocks[0].count, blocks[1].count), (blocks[0].count, blocks[1].count)

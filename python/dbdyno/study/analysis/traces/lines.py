@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.study.analysis.contract.parts import LineRow, LineSide
 from dbdyno.study.analysis.traces.blocks import FAMILIES, Blocks, Line, Unit
+from dbdyno.study.analysis.traces.options import ComparisonOptions
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def compare_lines(
     blocks: tuple[Blocks, Blocks],
     executions: tuple[Array, Array],
     scales: tuple[float, float],
-    *,
-    level: float,
-    threshold: float,
+    options: ComparisonOptions,
 ) -> list[LineRow]:
     """Return a row per line; in each family, those with the largest share of the difference come first.
 
@@ -65,7 +64,7 @@ def compare_lines(
             row = _row(family, name, about.get(name, {}), sides, scales)
             rows.append(row)
             if row["only_in"] is None:
-                compared = _compare(name, sides, blocks, executions, scales, level, threshold)
+                compared = _compare(name, sides, blocks, executions, scales, options)
                 found += [(row, comparison) for comparison in compared]
     qs = benjamini_hochberg([comparison.p for _, comparison in found])
     for (row, comparison), q in zip(found, qs, strict=True):
@@ -122,8 +121,7 @@ def _compare(
     blocks: tuple[Blocks, Blocks],
     executions: tuple[Array, Array],
     scales: tuple[float, float],
-    level: float,
-    threshold: float,
+    options: ComparisonOptions,
 ) -> list[BlockComparison]:
     values: list[dict[str, Array]] = []
     for side, cut, executed, scale in zip(sides, blocks, executions, scales, strict=True):
@@ -143,8 +141,8 @@ def _compare(
         judge(
             blocks[0].unit,
             (values[0][metric], values[1][metric]),
-            level=level,
-            threshold=threshold,
+            level=options.level,
+            threshold=options.threshold,
             metric=metric,
             label=label,
             unit=unit,
