@@ -4,7 +4,8 @@ simpy).
 The study is flash-log as its source ran it: 20 sessions, 200,000 commits each, with the flash log
 and without, on a rack of three cells, all evidence written. The kernel runs M/M/1 beside SimPy on
 the same model; both are asked for events per second of CPU time, an event being an arrival or a
-departure. SimPy is no requirement of dbdyno: without it the other figures are printed.
+departure. SimPy is no requirement of dbdyno: without it the other figures are printed. The bound of a
+process per customer is the bare heap with a boxed future for each customer and nothing else.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ def told(found: dict[str, float]) -> None:
         if "simpy_events_per_s" in found:
             ratio = rate / found["simpy_events_per_s"]
             figure(f"M/M/1, {style}, and SimPy", rate, "events/s", against="SimPy", ratio=ratio, aim=aim)
+    bound, ratio = found["futures_events_per_s"], found["futures_over_bare"]
+    figure("M/M/1, customers: bound", bound, "events/s", against="a bare heap", ratio=ratio)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import psycopg
 from figures import figure, parse
 
 from dbdyno.bench.postgres.server import Postgres, open_target
-from snapshot import _cpu, dsn
+from snapshot import dsn
 
 SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",
@@ -28,6 +29,12 @@ SETTINGS = {
     "max_connections": "300",
 }
 LOOKS = "select pid from pg_stat_activity where application_name like 'dbdyno snap %'"
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -90,7 +97,7 @@ def watched(target: Postgres, every_s: float, frames: int) -> tuple[float, float
             if pid:
                 break
             for (one,) in conn.execute(LOOKS):
-                seen[one] = max(_cpu(one), seen.get(one, 0.0))
+                seen[one] = max(_cpu_s(one), seen.get(one, 0.0))
             time.sleep(0.2)
     child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode == 0
