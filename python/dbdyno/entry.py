@@ -3,7 +3,7 @@
 The program `dbdyno` is native (`crates/dyno-entry`); for every command that it does not answer itself it replaces
 itself with this program, `dbdyno-python`.
 
-Long work that the command line alone determines starts here, in parallel with the imports (`trace.ahead`).
+Long work for which the command line is enough starts here, in parallel with the imports (`trace.early_read`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dbdyno.base.own_variables import set_own_variables
 
 YOUNG_OBJECTS = 100_000
 _codes: list[int] = []
-"""The code with which the command ended."""
+"""Exit code of the command, once it has ended; empty until then."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -52,10 +52,11 @@ def _with_early_read() -> NoReturn:
 
 
 def end_at_once() -> None:
-    """End the process once everything else that was registered for its exit is done.
+    """End the process at once, after all other exit handlers have run.
 
-    Freeing all objects and modules one by one, which disappear with the process anyway, takes a sixth of the CPU of a
-    short command. What Python itself reports ends in Python's way.
+    Otherwise Python would free all objects and modules one by one, which takes a sixth of the CPU time of a short
+    command, although they disappear with the process anyway. If there is no exit code, or output was lost, Python ends
+    the process in the normal way and reports the error.
     """
     if not _codes or "coverage" in sys.modules:  # which registered before this module was there
         return

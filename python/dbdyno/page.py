@@ -200,8 +200,8 @@ class Page:
     """A page.
 
     `series` are the names of the items that have colours (arms); `baseline` is the index of the one that the others are
-    compared with. `data` makes the table for CSV output if that is not every table; `source` is the model that the page
-    was built from.
+    compared with. `data` returns the table for CSV output; without it, CSV output has all tables. `source` is the model
+    that the page was built from.
     """
 
     head: Head
@@ -212,5 +212,5 @@ class Page:
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     foot: tuple[str, ...] = ()
     capitals: bool = False
-    """Print the headings of the page's sections in capitals on a terminal."""
+    """True to print the headings of the page's sections in capitals on a terminal."""
     schema: int = SCHEMA

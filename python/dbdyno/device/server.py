@@ -36,7 +36,7 @@ _STARTED: list[subprocess.Popen[bytes]] = []
 def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:
     """Mount a folder in a separate process and return its initial state.
 
-    The process outlives this one, unless it has a lifeline: then it unmounts `GRACE_S` after this one has died.
+    The process outlives this one. With `lifeline`, it unmounts the folder `GRACE_S` seconds after this one has died.
 
     Raises:
         DeviceError: the folder cannot be mounted; nothing is left mounted.
@@ -77,7 +77,7 @@ def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve the mount whose specification is on stdin, and return the exit code."""
+    """Mount the folder that the specification on stdin describes, serve it until the end, and return the exit code."""
     lifeline, grace_s = (int(arguments[0]), float(arguments[1])) if arguments else (None, 0.0)
     spec: DeviceSpec = json.loads(sys.stdin.read())
     asked = threading.Event()

@@ -16,7 +16,7 @@ class MountUndo:
     folder: str
 
     def execute(self) -> list[str]:
-        """Unmount the folder and return problems as sentences; an unmounted folder is not a problem."""
+        """Unmount the folder and return problems as sentences; it is no problem if the folder is not mounted."""
         from dbdyno.device.mounts import detach, is_mounted
 
         folder = Path(self.folder)

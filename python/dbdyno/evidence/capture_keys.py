@@ -16,7 +16,7 @@ _LONGEST = 100
 
 
 class KeyPosition(NamedTuple):
-    """A parameter (from 1) or literal (from 0) that is a key: its number, its key space, and whether it is an array."""
+    """A parameter or literal that is a key of key space `space`; `number` counts parameters from 1, literals from 0."""
 
     number: int
     space: int
@@ -25,10 +25,10 @@ class KeyPosition(NamedTuple):
 
 @dataclass
 class KeyPositions:
-    """Positions of keys in a text.
+    """Positions of keys in the text of one or more statements.
 
-    `returns` has for each of its statements the key space of each returned column, or None if it has no new keys;
-    `writes` is True if it changes data, or may do so, although the end of its statement says SELECT.
+    `returns` has a list for each statement: the key space of each returned column, or None if that column holds no new
+    keys. `writes` is True if the text changes data or may do so, even if its command tag is SELECT.
     """
 
     shape: str
@@ -38,7 +38,7 @@ class KeyPositions:
     writes: bool = False
 
     def is_needed(self) -> bool:
-        """Return True if the replay must know about the text, because it contains or returns a key, or writes."""
+        """Return True if the replay must know about the text, because it contains or returns a key, or changes data."""
         returned = any(space is not None for columns in self.returns for space in columns)
         return bool(self.parameters or self.literals or returned or self.writes)
 
@@ -47,8 +47,8 @@ class KeyPositions:
 class KeyPlan:
     """Key spaces by name and kind, and the positions of keys in each statement of a capture.
 
-    `unread` are statements that could not be parsed, `mixed` those in which a parameter is a key in one place and
-    something else in another, each with the number of times that it was sent; nothing is mapped there.
+    `unread` are statements that could not be parsed; `mixed` are those in which a parameter is a key in one place and
+    something else in another. Each has the number of times that it was sent. No key is mapped in either.
     """
 
     names: Sequence[str] = ()
@@ -93,7 +93,7 @@ def sentences(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unmapped_keys(plan: KeyPlan) -> Iterator[str]:
-    """Yield sentences about statements in which no key was mapped although there may be one."""
+    """Yield sentences about statements that may contain a key, but in which no key was mapped."""
     reasons = (
         (plan.unread, "could not be parsed, so no key is mapped in them"),
         (plan.mixed, "use one parameter as a key and as something else, so it is sent as captured"),

@@ -11,7 +11,7 @@ from dbdyno.evidence.trust import refuse_foreign
 
 FORMAT = "postgresql wire"
 MARIADB = "mariadb"
-"""Value of `dialect` in the manifest of a capture whose statements are of MariaDB; their messages are PostgreSQL's."""
+"""Value of `dialect` in the manifest of a capture of MariaDB statements; they are stored as PostgreSQL messages."""
 LIMITS = "-c statement_timeout=1h -c lock_timeout=60s"
 """Connection options (timeouts) that each session of a replay starts with."""
 
@@ -20,7 +20,7 @@ def open_capture(folder: Path) -> Run:
     """Open a captured run; it must belong to this user, because its statements will be executed.
 
     Raises:
-        TraceError: the run is not of `dbdyno trace proxy` or of an import of logs.
+        TraceError: the run was made neither by `dbdyno trace proxy` nor by an import of logs.
         EvidenceError: the folder is not a run, is incomplete, or another user could have written it.
     """
     run = Run.open(folder)

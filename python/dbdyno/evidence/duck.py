@@ -1,7 +1,7 @@
 """DuckDB without the Python layer of its package, whose import takes a tenth of a second of processor time.
 
-The layer adds relations (`connection.sql`) and expressions, which dbdyno's own queries do without. Connections, results
-and errors are the same classes: a program that imports `duckdb` too may use both.
+The layer adds relations (`connection.sql`) and expressions, which dbdyno's own queries do not need. Connections,
+results and errors are the same classes: a program that imports `duckdb` too may use both.
 """
 
 from __future__ import annotations

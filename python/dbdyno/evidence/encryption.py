@@ -1,4 +1,4 @@
-"""Encryption of a capture's messages with the user's key, so that no client's value is on a disk.
+"""Encryption of a capture's messages with the user's key, so that no value from a client is on disk unencrypted.
 
     key = read_key(Path("capture.key"))     # openssl rand -base64 32 > capture.key; chmod 600 capture.key
     with encrypt_parts(aside, key):            # what is written into aside/wire/ stays in memory until it is encrypted
@@ -7,7 +7,7 @@
         ...
 
 A part of `wire/` becomes a file that ends in `.encrypted`: Fernet of the library `cryptography` (AES-128 in CBC mode,
-authenticated by HMAC-SHA256). All other tables of a capture have no values.
+authenticated by HMAC-SHA256). The other tables of a capture contain no values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAKE = "openssl rand -base64 32 > capture.key; chmod 600 capture.key"
 
 
 def read_key(path: Path) -> bytes:
-    """Return the key in a file: 32 random bytes in base64, readable by its owner alone.
+    """Return the key in a file that only its owner can read: 32 random bytes in base64.
 
     Raises:
         EvidenceError: The file cannot be read, has no key, or others may read it.

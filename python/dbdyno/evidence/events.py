@@ -1,8 +1,8 @@
 """Classes of wait events, from the core's catalogue for all engines (`crates/dyno-evidence/catalogue`).
 
-An event has the same class in a trace, in a snapshot, beside a load and in a model. The waits of a committing session
-are `commit`: the sync of the log, the lock that another session holds during its flush, a synchronous standby. The same
-sync by a background process is `log write`: no commit waits for it.
+An event has the same class in a trace, in a snapshot, in samples taken during a run and in a model. The waits of a
+committing session are `commit`: the sync of the log, the lock that another session holds during its flush, a
+synchronous standby. The same sync by a background process is `log write`: no commit waits for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbdyno import _core
 Engine = Literal["oracle", "postgresql", "mariadb"]
 
 CLASSES = tuple(_core.wait_classes())
-"""The classes shared by all engines."""
+"""Wait classes that all engines share."""
 
 ON_CPU = "CPU"
 """The event of a session that is working, or that waits for something the engine does not report."""

@@ -35,7 +35,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def sync_names(*folders: Path) -> None:
-    """Wait until the names in these folders are on disk: a new folder is durable when the one above it is synced.
+    """Sync the directory entries of these folders; a new folder is durable once its parent folder is synced.
 
     Raises:
         EvidenceError: a folder cannot be synced.

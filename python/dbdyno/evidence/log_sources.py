@@ -1,4 +1,4 @@
-"""Server logs after recognition: format, prefix, order and time zone of each file."""
+"""Server logs whose format, prefix, order and time zone have been recognised."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class LogSource:
     """A log file.
 
     Attributes:
-        path: Its place.
-        form: csvlog, jsonlog, json (text in objects of a log service), syslog or text; slow or general of MariaDB.
+        path: Path of the file.
+        form: csvlog, jsonlog, json (text in objects of a log service), syslog or text; for MariaDB, slow or general.
         prefix: Pattern of the text before the severity of a line.
-        year: Year of times without one.
+        year: Year assumed for times that do not contain one.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class LogSources:
 
     Attributes:
         files: The files.
-        details: Words for DETAIL in the languages of the server.
+        details: Translations of the word DETAIL in the server's languages.
         payloads: Keys under which log services store what the server logged.
         pieces: Pattern of syslog's prefix.
         zone: The log's time zone; empty if it is not known.

@@ -67,7 +67,7 @@ class Manifest:
     seed: int
     """Seed from which the order of the arms is drawn."""
     reads: Section
-    """How the evidence is read, see `bench.protocol.Reads`."""
+    """Instructions for reading the evidence, see `bench.protocol.EvidenceReading`."""
     verdict: Section | None = None
     """Headline of the run's analysis, for lists of runs."""
 
@@ -91,7 +91,7 @@ class Manifest:
     wall_s: float
     race: Section
     volumes: Sequence[Section] = ()
-    """Modelled devices below the servers, with what each carries and its floor."""
+    """Modelled devices below the servers, each with what it carries and the cost of a request through the kernel."""
 
     # in runs on one kind of bench only
     host: Section | None = None
@@ -113,7 +113,7 @@ class Manifest:
 
     # in an import of the output of another program
     dated_by: str = ""
-    """Source of the time of a file without one: "file" is its modification time, "option" the user."""
+    """Source of the time if the imported file has none: "file" for its modification time, "option" for the user."""
 
     # in an import of traces or of an archive
     files: Sequence[Any] = ()

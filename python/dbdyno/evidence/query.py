@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 REHEARSAL = "rehearsal"
-"""Kind of the run of a rehearsal."""
+"""Value of `kind` in the manifest of a rehearsal."""
 REHEARSAL_TABLES = ("statements", "rehearsed_blocks")
 TABLES = ("calls", "waits", "metrics")
 _ADDED = {"calls": {"vendor_code": "usmallint", "message": "varchar", "expected": "boolean"}}
@@ -176,7 +176,7 @@ def table_columns(run: Run) -> dict[str, list[str]]:
 
 
 def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Create the table `slices`: the kind of each block, its slices and whether a slice counts."""
+    """Create the table `slices`: a row per slice with the kind of its block, and whether the slice counts."""
     rows = [
         (block.index, block.kind, s.slice, block.kind == "measure" and s.counts)
         for block in run.blocks()
@@ -210,7 +210,7 @@ def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
 
 
 class Answer(RestrictedAnswer):
-    """Result of a SELECT over the evidence of a run; `EvidenceError` is raised as by `RestrictedAnswer`."""
+    """Result of a SELECT over a run's evidence; raises `EvidenceError` in the same cases as `RestrictedAnswer`."""
 
     def __init__(self, run: Run, text: str, *, seconds: float | None = None) -> None:
         connection, broken = connect(run)

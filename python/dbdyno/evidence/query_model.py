@@ -9,7 +9,7 @@ from typing import Any
 from dbdyno.base.json_types import JsonObject
 
 SHOWN = 500
-"""Maximum number of rows in the model; data files have all."""
+"""Maximum number of rows in the model; exported data files have all rows."""
 SERIES_MOST = 6
 POINTS_LEAST = 2
 
@@ -17,8 +17,8 @@ POINTS_LEAST = 2
 def answer_model(names: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[str] = ()) -> JsonObject:
     """Return the model of an answer with at most `SHOWN` of its rows.
 
-    The last column of numbers is drawn: over the first column if that is a time or a number, as a line per value of a
-    column of text if there is one with few values; else as a bar per row.
+    The chart shows the last column of numbers. If the first column is a time or a number, it is the x axis, and a text
+    column with few values gives one line per value. Otherwise each row is a bar.
     """
     shown = rows[:SHOWN]
     units = [_unit([row[at] for row in shown]) for at in range(len(names))]
@@ -80,7 +80,10 @@ def _chart_of(names: Sequence[str], units: Sequence[str], rows: Sequence[Sequenc
 
 
 def _rises(rows: Sequence[Sequence[Any]], texts: Sequence[int]) -> bool:
-    """Return True if the first column always rises; if there is a text column, within each value of the first one."""
+    """Return True if the values of the first column always rise.
+
+    If there is a text column, they need to rise only among the rows with equal text in the first such column.
+    """
     last: dict[Any, Any] = {}
     for row in rows:
         name = row[texts[0]] if texts else None

@@ -1,4 +1,4 @@
-"""The result of one SELECT on a connection that reads nothing but the evidence it was made for."""
+"""The result of one SELECT on a connection that can read only the evidence for which it was opened."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RestrictedAnswer(Closeable):
     Args:
         connection: A connection restricted by `query_limits.restrict`; it is closed with the answer.
         text: The query.
-        where: What is queried, for errors.
-        next_step: Which tables there are, for errors.
-        seconds: The longest time that the query may take; None for any.
+        where: Name of what is queried, for error messages.
+        next_step: Sentence for error messages that lists the tables.
+        seconds: The longest time that the query may take [s]; None for no limit.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RestrictedAnswer(Closeable):
             left -= len(found)
 
     def batches(self) -> Any:
-        """Return the rows as a typed `pyarrow.RecordBatchReader`, instead of `rows`; needs the package pyarrow."""
+        """Return the rows as a typed `pyarrow.RecordBatchReader`; call it instead of `rows`. It needs pyarrow."""
         import warnings
 
         with self._in_words(), warnings.catch_warnings():

@@ -15,7 +15,7 @@ KEYS = ("statement", "name", "sqlid")
 
 
 class Entry(NamedTuple):
-    """Something in a run that has a name or a text; `kind` is statement or plan."""
+    """An item of a run that the search can find, by name and text; `kind` is 'statement' or 'plan'."""
 
     kind: str
     name: str

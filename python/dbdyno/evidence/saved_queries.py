@@ -16,7 +16,7 @@ from dbdyno.base.files import PRIVATE, state_folder, write_atomically
 
 FILE = "queries.sql"
 MARK = "@"
-"""Prefix of a saved query's name where a query is expected."""
+"""Prefix that marks an argument as the name of a saved query instead of SQL text."""
 NAME = re.compile(r"[\w][\w .-]{0,59}")
 _HEAD = re.compile(r"^-- name: *(.+?) *$", re.M)
 _LARGEST = 1 << 20
@@ -43,7 +43,7 @@ def saved_query(name: str) -> str:
     """Return the saved query with this name.
 
     Raises:
-        EvidenceError: There is none.
+        EvidenceError: No saved query has this name.
     """
     known = saved_queries()
     if name not in known:
@@ -60,7 +60,7 @@ def save_query(name: str, text: str) -> Path:
     """Save a query under a name, replacing an earlier one, and return the file; its other content is unchanged.
 
     Raises:
-        EvidenceError: The name is not one, or the file cannot be read or written.
+        EvidenceError: The name is not valid, or the file cannot be read or written.
     """
     if not NAME.fullmatch(name):
         raise EvidenceError(

@@ -1,9 +1,9 @@
-"""Seals of plans: proof that this user ran a manifest's plan, which ownership of the folder alone does not prove.
+"""Seals of plans, which prove that this user ran a manifest's plan; ownership of the folder does not prove that.
 
 A folder received by mail, for example, belongs to this user, but its plan was written by somebody else.
 
 A manifest carries a code over its plan, computed with a key that never leaves this user's state folder (HMAC-SHA256,
-RFC 2104). A plan with no code or a wrong one is shown to the user, who is asked before it is carried out.
+RFC 2104). If a plan has no code or a wrong one, it is shown to the user, who must agree before it is executed.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ LINKED = {
         " on l.id = w.wait"
     ),
 }
-"""Queries that add to a table the parents that were found late."""
+"""SQL by table that fills in the parents that were found after a row had been written."""
 
 
 def require_complete(run: Run) -> None:

@@ -15,7 +15,7 @@ from dbdyno.flow.step import Flow, Kind, Step, without_projections
 SAME, MOVED, MERGED, DROPPED, ADDED = "same", "moved", "merged", "dropped", "added"
 
 MARKS = (MOVED, MERGED, DROPPED, ADDED)
-"""Marks of changes; if a step has several, the first of this order is shown."""
+"""Marks of changes; if a step has several, the first one in this order is shown."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Change:
 
 @dataclass(frozen=True)
 class FlowComparison:
-    """All changes by the optimizer; `rows_out` is the number of rows between steps, as written and as executed."""
+    """All changes by the optimizer; `rows_out` is the number of rows passed between steps, as written and executed."""
 
     changes: tuple[Change, ...]
     rows_out: tuple[int | None, int | None]
@@ -58,7 +58,7 @@ class _Place:
 
 
 def compare(flow: Flow) -> FlowComparison:
-    """Compare the two plans of a flow."""
+    """Compare the two plans of a flow, and return the changes."""
     written, executed = without_projections(flow.written), without_projections(flow.executed)
     return FlowComparison(tuple(_changes(written, executed)), (rows_out(written), rows_out(executed)))
 

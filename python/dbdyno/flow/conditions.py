@@ -1,4 +1,4 @@
-"""Conditions in the engines' notations, brought into one form: parts of an AND, without brackets, casts and qualifiers.
+"""Conversion of the engines' conditions to one form: the parts of an AND, without brackets, casts or qualifiers.
 
 >>> atoms("((region#2 = south) AND (o.amount > 90))")
 ('region = south', 'amount > 90')
@@ -23,7 +23,7 @@ _RULES = (
 
 
 def atoms(text: str) -> tuple[str, ...]:
-    """Return the parts of a condition that AND joins, each in the common form."""
+    """Return the parts of a condition that are joined by AND, each in the common form."""
     text = _bare(text.strip())
     parts, depth, start = [], 0, 0
     at = 0

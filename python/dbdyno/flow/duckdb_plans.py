@@ -69,7 +69,7 @@ def _plan(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Step:
 
 @contextlib.contextmanager
 def _connect(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB with the tables as views, for a text that must be one SELECT."""
+    """Yield a DuckDB connection with the tables as views, after checking that the text is a single SELECT."""
     import duckdb
 
     connection = memory_connection()

@@ -1,4 +1,4 @@
-"""Calls of several hosts as one part of evidence: on one clock, with renumbered sessions and a host column."""
+"""Merging of the calls of several hosts into one part: on one clock, with renumbered sessions and a host column."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class HostPart:
     """One host's part: its bytes, its clock, and the first session number of each arm.
 
-    `calls`, `cut` and `mean_ns` are found when the parts are written: transactions, those that were cut, and the mean
-    time of the others by the arm's name.
+    `write_calls` sets `calls` (number of transactions), `cut` (number of those that began before all hosts were in the
+    slice) and `mean_ns` (mean time of the others [ns], by the arm's name).
     """
 
     host: str
@@ -55,16 +55,17 @@ def write_calls(
 ) -> tuple[int, set[tuple[str, int]]]:
     """Write the calls of all hosts as one part.
 
-    A call that began before all hosts were in its slice gets another slice: its own, and the number of slices added.
-    The memory of summaries grows with the largest such number, so it is kept as small as possible.
+    A call that began before all hosts were in its slice is cut: its slice number is increased by the number of slices.
+    Summaries need memory in proportion to the largest slice number, so the increase is as small as possible.
 
     Args:
         parts: The parts of the hosts.
-        begins_ns: When all hosts were in a slice and none was in the one before, by the number of the slice.
+        begins_ns: For each slice number, the time at which all hosts were in that slice and none was in the previous
+            one.
         path: The file to write.
 
     Returns:
-        The number of rows, and the slices that hold what was cut, each with the name of its arm.
+        The number of rows, and the arm and slice number of all cut calls.
     """
     pa = load_pyarrow()
     read = [(part, pa.parquet.read_table(io.BytesIO(part.content))) for part in parts if part.content]

@@ -43,7 +43,7 @@ class SteadyClock:
 
 
 class ClockServer(Closeable):
-    """Thread that answers each datagram beginning with its key with the current time."""
+    """Thread that answers each datagram that begins with its key by sending the current time."""
 
     def __init__(self, now_ns: Callable[[], int], address: str) -> None:
         self.key = secrets.token_bytes(KEY_BYTES)
@@ -81,7 +81,7 @@ class ClockComparison:
 
 @dataclass(frozen=True)
 class ClockFit:
-    """Linear fit of a host's clock offset over its time; `error_ns` bounds the error within the compared time."""
+    """Linear fit of a host's clock offset over the host's time; `error_ns` bounds its error between the comparisons."""
 
     host_ns: int
     offset_ns: float
@@ -139,8 +139,8 @@ def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> ClockC
 def fit_clock(clock_comparisons: Sequence[ClockComparison]) -> ClockFit:
     """Return the line through one host's comparisons, weighted by their certainty.
 
-    The error of the fit is that of the best comparison, plus the largest distance of the line from any comparison in
-    excess of that comparison's own error.
+    The error of the fit is the error of the best comparison, plus the largest excess of a comparison's
+    distance from the line over that comparison's own error (0 if there is none).
     """
     weights = [1 / own.error_ns**2 for own in clock_comparisons]
     whole, first = sum(weights), clock_comparisons[0].host_ns

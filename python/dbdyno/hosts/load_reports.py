@@ -1,4 +1,4 @@
-"""Reports of a load merged: over the slices of one host, and over all hosts."""
+"""Merging of load reports: over the slices of one host, and over all hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HostReport(NamedTuple):
 
 
 def merge_reports(reports: Sequence[LoadReport], *, beside: bool) -> LoadReport:
-    """Merge several reports into one: sums, except the maximum for names that contain `max`.
+    """Merge several reports into one: values are added; for names that contain `max`, the largest value is used.
 
     Args:
         reports: At least one report.

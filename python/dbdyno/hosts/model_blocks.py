@@ -58,7 +58,7 @@ class ModelBlocks:
     def __init__(self, workers: Workers, spec: ModelSpec, wanted: Sequence[int]) -> None:
         """Prepare the blocks with the numbers in `wanted`, in the order in which they are needed.
 
-        Blocks are started before they are asked for, as many as the workers run at once and one more for each.
+        Blocks are started before they are requested: as many as the workers can run at once, and one more per worker.
         """
         self._workers, self._spec = workers, spec
         self._waiting, self._tasks = list(wanted), dict[int, "Task[BlockParts]"]()
@@ -70,7 +70,7 @@ class ModelBlocks:
         Raises:
             Interrupted: The run was stopped.
             ModelError: The specification is invalid.
-            TargetError: The scheduler is gone, or workers died of this block again and again.
+            TargetError: The scheduler is gone, or workers died repeatedly while they ran this block.
         """
         with self._lock:
             if index in self._waiting:

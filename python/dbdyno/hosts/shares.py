@@ -31,7 +31,7 @@ def share_of(spec: LoadSpec, hosts: int, number: int) -> LoadSpec:
 
 
 def sessions_of(whole: int, hosts: int, number: int, arm: str) -> int:
-    """Return the number of sessions of one host; the first hosts have one more if they cannot be divided evenly.
+    """Return the number of sessions of one host; if they cannot be divided evenly, the first hosts have one more.
 
     Raises:
         PlanError: There are fewer sessions than hosts, or more than evidence can number.

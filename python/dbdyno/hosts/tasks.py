@@ -1,4 +1,4 @@
-"""Handling of tasks on a worker: work that nobody waits for any longer is stopped.
+"""Handling of tasks on a worker: a task is stopped when nobody waits for it any longer.
 
 A task is unwanted once it was cancelled, once the process that asked for it died, or once the worker lost its
 scheduler. Dask does not interrupt a task that has begun, so a thread watches for that.

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 LEASE_S = 15.0
 LATE_SHARE = 0.5
-"""A host skips a slice that would start later than this share of its length."""
+"""A host skips a slice whose start would be late by more than this share of the slice's length."""
 
 _HELD: dict[str, WorkerLoad] = {}
 
 
 class LoadClock(NamedTuple):
-    """Address of a held load's clock, and the largest distance of that clock from the load generator's own [ns]."""
+    """Address of the clock of a worker's load, and its largest difference from the load generator's own clock [ns]."""
 
     address: str
     port: int
@@ -78,7 +78,7 @@ class WorkerLoad(Closeable):
         self.core.disconnect(arm)
 
     def begin_block(self, name: str) -> list[list[int]]:
-        """Begin a block's part, discarding one that was not ended, and return the numbers of each arm's sessions."""
+        """Begin a block's part, discard an unfinished one, and return the session numbers of each arm."""
         self.core.abandon_block()
         self.core.begin_block(Path(self.folder.name), name)
         return [self.core.server_sessions(arm) for arm in range(self.arms)]
@@ -124,7 +124,7 @@ class WorkerLoad(Closeable):
 
 
 def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None) -> LoadClock:
-    """Create a load generator on this worker, and return how to compare its clock.
+    """Create a load generator on this worker, and return what is needed for comparing its clock.
 
     Args:
         token: Key under which the worker keeps the load.
@@ -132,7 +132,7 @@ def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None
         shared: Shared folder of the command for parts, and the word in it; None if they go through the scheduler.
 
     Raises:
-        TargetError: Its server refuses the login, or the shared folder is not visible on this host.
+        TargetError: The load's server refuses the login, or the shared folder is not visible on this host.
         PlanError: The load is not valid.
     """
     if shared is not None:
@@ -159,7 +159,7 @@ def call_load(token: str, method: str, *arguments: Any) -> Any:
     """Call a method of the load with this token; the call is stopped soon after nobody waits for it any longer.
 
     Raises:
-        TargetError: No load is held under it: the worker was started again, or the lease has ended.
+        TargetError: The worker has no load with this token: the worker was restarted, or the lease has expired.
     """
     load = _HELD.get(token)
     if load is None:
@@ -186,14 +186,14 @@ class _Renewals(logging.Filter):
 
 
 def drop_renewals_from_log() -> None:
-    """Drop the line that a worker would log twice a second, at each renewal of a load."""
+    """Filter out the line that a worker would log at each renewal of a load, twice a second."""
     log = logging.getLogger("distributed.worker")
     if not any(isinstance(one, _Renewals) for one in log.filters):
         log.addFilter(_Renewals())
 
 
 def stop_load(token: str) -> None:
-    """Make a load end soon."""
+    """Ask a load to stop soon; do nothing if this worker does not have it."""
     if (load := _HELD.get(token)) is not None:
         load.core.stop()
 

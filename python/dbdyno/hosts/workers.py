@@ -3,8 +3,9 @@
     with open_workers("tcp://desk:8786") as workers:       # a scheduler that runs: `dask scheduler`, `dask worker`
     with open_workers(hosts=hosts_of(["a,b,c"])) as workers:   # workers started over SSH, which end with the command
 
-Every worker must have the same version of dbdyno as this process, so that results are those of one machine. Dask's own
-configuration (`~/.config/dask`, `DASK_…`) says what else is needed to reach a scheduler, such as certificates of TLS.
+Every worker must have the same version of dbdyno as this process, so that results do not depend on the worker. Dask's
+own configuration (`~/.config/dask`, `DASK_…`) says what else is needed to reach a scheduler, such as certificates of
+TLS.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def load_distributed() -> Any:
 
 
 class Workers:
-    """Workers of one scheduler: `addresses` in a fixed order, their `names`, and the number of tasks at once."""
+    """Workers of one scheduler: `addresses` in a fixed order, their `names`, and how many tasks they run at once."""
 
     def __init__(self, client: Any, scheduler: str) -> None:
         self.client, self.scheduler = client, scheduler
@@ -82,7 +83,7 @@ class Workers:
     def submit(self, function: Callable[..., T], *arguments: Any, on: str | None = None) -> Task[T]:
         """Start a dbdyno function on any worker, or on the one with address `on`, and return the task.
 
-        If a worker dies, another one carries out its tasks, except those that were to run on it.
+        If a worker dies, another one executes its tasks, except those for which `on` names the dead worker.
 
         Raises:
             TargetError: The scheduler is gone.
@@ -134,7 +135,7 @@ class Task(Generic[T]):
         self.workers, self.future = workers, future
 
     def result(self, check: Callable[[], None] = lambda: None) -> T:
-        """Wait for the task and return its result; `check` is called meanwhile and may raise an error.
+        """Wait for the task and return its result; `check` is called repeatedly while waiting, and may raise an error.
 
         Raises:
             TargetError: The worker or the scheduler is gone.
@@ -223,7 +224,7 @@ def _client(distributed: Any, scheduler: str) -> Any:
 
 
 def _wait_for(client: Any, count: int) -> None:
-    """Wait for workers that are starting; the caller checks afterwards how many there are."""
+    """Wait up to `START_S` for workers that are starting; the caller must check how many there are."""
     with contextlib.suppress(TimeoutError):
         client.wait_for_workers(count, timeout=START_S)
 

@@ -60,7 +60,7 @@ class TimedOperations:
 
 @dataclass(frozen=True)
 class Interval:
-    """Sums over a span of time; `values` has them by name, which is one of `UNITS` or the program's own."""
+    """Sums over a span of time; the keys of `values` are names from `UNITS`, or names that the program uses."""
 
     started_ns: int
     ended_ns: int
@@ -104,7 +104,7 @@ class Contents:
         settings: Settings that identify the benchmark, such as scale and number of clients.
         timed: Operations by arm.
         sums: Sums by arm.
-        totals: Further numbers of the whole, by name.
+        totals: Further numbers for the whole run, by name.
         unread: Number of lines that could not be read, and the first of them.
         ended_ns: End of the benchmark in ns since 1970; None if the output does not contain a time.
         dated_by: Source of `ended_ns`: "" for the output itself, else `FILE` or `OPTION`.

@@ -1,8 +1,8 @@
 """Creation of a run folder from outputs of a benchmark program.
 
 Several files are repetitions of one benchmark, in the order in which they are given. Operations that were timed one by
-one become `calls`, cut into blocks of equal length; the executions of several commands become a turn of each in every
-block. Sums become `metrics`, an interval per block, with the evidence `sums`, because the single operations are
+one become `calls`, cut into blocks of equal length; with several commands, each block has one execution of each command
+as a turn. Sums become `metrics`, an interval per block, with the evidence `sums`, because the single operations are
 unknown.
 """
 
@@ -140,7 +140,7 @@ def _merge_intervals(arm: Sums) -> list[Interval]:
 
 
 def _sum(parts: Sequence[Interval]) -> Interval:
-    """Merge intervals into one: counts are added, throughput and means weighted; quantiles cannot be merged."""
+    """Merge intervals into one: counts are added, throughput and means are averaged; quantiles cannot be merged."""
     spans = [part.ended_ns - part.started_ns for part in parts]
     values: dict[str, float] = {}
     for name in COUNTS:

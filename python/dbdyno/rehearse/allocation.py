@@ -1,10 +1,11 @@
 """Allocation of the remaining time: blocks for the statements that weigh most, and for those least certain.
 
 Turns alternate between two aims. One turn goes to the statement that adds most to the uncertainty of the load's total:
-its calls times the standard error of its difference. The next goes to an undecided statement: the one that decides most
-of the load's database time per second of measuring. How much time that takes is derived only from the spread of its
-blocks, and not from which side was faster: if measuring ended as soon as a statement happened to look good, statements
-could seem equal that are not. Statements that look slower get no time here, because fresh blocks confirm them.
+its calls times the standard error of its difference. The next goes to an undecided statement: the one for which a
+second of measuring decides most of the load's database time. The measuring time that a decision needs is derived only
+from the spread of the blocks, and not from which side was faster: if measuring ended as soon as a statement happened to
+look good, statements could seem equal that are not. Statements that look slower get no time here, because fresh blocks
+confirm them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _HALF = 0.5
 _T = 2.1
 """Student's t at 95 % with the usual number of blocks."""
 _NEW_PRIOR = 100
-"""Number of looks after which the common spread is recomputed."""
+"""Number of updated estimates after which the common spread is recomputed."""
 
 
 @dataclass
@@ -44,12 +45,12 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, limit: int) -> list[RehearsedStatement]:
-        """Return up to `limit` undecided statements, those first that decide most database time per second."""
+        """Return up to `limit` undecided statements; those that decide most database time per second come first."""
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
         return [self.items[at] for value, at in worth[:limit] if value < 0]
 
     def _look(self, item: RehearsedStatement) -> tuple[float, float]:
-        """Return a statement's standard error in the total, and the database time decided per second of measuring."""
+        """Return what a statement adds to the total's error, and the database time decided per second of measuring."""
         count = len(item.old_ns)
         known = self._known.get(item.statement.number)
         if known is None or known[0] != count:

@@ -2,7 +2,7 @@
 
 Rows are compared as a bag (a multiset), because PostgreSQL promises no order without ORDER BY. If ORDER BY names
 columns of the answer, their sequence is compared, too; rows with equal keys may change places. If LIMIT or OFFSET cuts
-the answer among rows with equal keys, only the keys of these rows are compared; so it is with DISTINCT ON.
+the answer among rows with equal keys, only the keys of these rows are compared. The same applies to DISTINCT ON.
 Floating-point values may differ in their last digits, because the order of additions is not promised either.
 """
 
@@ -83,7 +83,7 @@ def answer_of(rows: Sequence[Values], columns: Sequence[str], types: Sequence[in
 def _sums(rows: Sequence[Values], floats: Sequence[int]) -> tuple[int, tuple[tuple[float, float], ...]]:
     """Return a bag of the exact values and, for each floating-point column, its weighted sum and sum of magnitudes.
 
-    The weights come from the exact values of the row, so that values which change places change the sum.
+    The weights come from the exact values of the row, so that the sum changes if two rows swap their values.
     """
     exact = 0
     terms: list[list[float]] = [[] for _ in floats]
@@ -145,7 +145,7 @@ def _same_inside(old: Answer, new: Answer, by: DeterminedParts) -> bool:
 
 
 def _usable(answer: Answer, keys: Sequence[int]) -> list[int]:
-    """Return the sort keys before the first floating-point one; later keys only order rows that are equal in it."""
+    """Return the sort keys before the first floating-point one; later keys only order rows with equal values of it."""
     known = [at for at in keys if at < len(answer.columns)]
     return list(itertools.takewhile(lambda at: answer.types[at] not in _FLOATS, known))
 

@@ -2,9 +2,9 @@
 
 A turn of a read-only statement is one pipeline: the server executes it without waiting for the client.
 
-Whether a server process runs beside its client or on another processor does not change during its life, and can make a
-difference to a short statement that exceeds the threshold. With new processes in each block, this becomes a matter of
-chance. If there is too little time for that, the blocks of several statements share a pair of processes.
+A server process runs either beside its client or on another processor for its whole life, and for a short statement the
+difference between the two can exceed the threshold. With new processes in each block, it is a matter of chance which
+one occurs. If there is too little time for that, the blocks of several statements share a pair of processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dbdyno.rehearse.statement import Parameters
 
 TURNS_LEAST, TURNS_MOST, REPEATS_MOST = 3, 40, 40
 _LONGER = 3
-"""A block may take this multiple of its time to reach the minimum number of turns."""
+"""A block may take this multiple of its planned time to reach the minimum number of turns."""
 _TURN_NS = 1_000_000
 """Minimum time of a turn of one side [ns]; all sets of values are repeated until it has passed."""
 _WARMED_NS = 20_000_000
@@ -44,7 +44,7 @@ def run_block(
         item: The statement; its times are added to it.
         old: The old side.
         new: The new side.
-        dice: Order of the sides.
+        dice: Random generator for the order of the sides.
         processes: Number of the pair of server processes.
         is_first: True if these processes have executed no statement yet.
 
@@ -77,7 +77,7 @@ def is_quick(item: RehearsedStatement) -> bool:
 def _warm_up(item: RehearsedStatement, side: Side, *, is_first: bool) -> float:
     """Execute every set of values if that is quick, use up custom plans, and return the first execution's time [ns].
 
-    The first execution is timed only in new server processes. Of a slow statement, its first turn warms up.
+    The first execution is timed only in new server processes. For a slow statement, the first turn is the warm-up.
     """
     timed = item.timed_sets
     first_ns = side.execute(timed[0], undo=item.undo) if is_first else 0

@@ -14,9 +14,9 @@ class Budget:
 
     Attributes:
         seconds: Length of the rehearsal [s].
-        show: Called with a line on the progress.
+        show: Function that is called with a line about the progress.
         stop: Returns True if the user asked to stop.
-        begun: When the time began, by the monotonic clock [s].
+        begun: Start of the rehearsal, by the monotonic clock [s].
         spent: Time by phase [s].
     """
 
@@ -32,11 +32,11 @@ class Budget:
 
     @property
     def passed(self) -> float:
-        """Return the share of the time that has passed; above 1 if the time is exceeded."""
+        """Return the share of the time budget that has passed; above 1 if the budget is exceeded."""
         return (time.monotonic() - self.begun) / self.seconds
 
     def is_over(self, share: float = 1.0) -> bool:
-        """Return True if this share of the time has passed, or the user has asked to stop."""
+        """Return True if this share of the time budget has passed, or the user has asked to stop."""
         return self.stop() or self.passed > share
 
     @contextlib.contextmanager

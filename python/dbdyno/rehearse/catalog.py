@@ -37,11 +37,11 @@ class Catalog:
         statistics: Definition of each extended statistics object, by name.
         statistics_tables: Table of each extended statistics object.
         targets: Statistics target of each column for which one is set, by `table.column`.
-        functions: Definition of each function of the users, by name.
+        functions: Definition of each user-defined function, by name.
         views: Definition of each view.
         settings: Values of the server's settings for this role and database.
-        extensions: Versions of the extensions.
-        available: Versions of the extensions that the server would create.
+        extensions: Version of each installed extension.
+        available: Version of each extension that CREATE EXTENSION would install.
         collation: Collation of the database, with its provider and locale where they are not the system's.
         collation_versions: Version of each collation that a column uses, as its library reports it; the database's is
             under the key ''.
@@ -162,7 +162,7 @@ _UNREAD = {
     "available": "extensions that could be created",
     "versions": "versions of collations",
 }
-"""Subjects of queries in words, where the name of the query does not say it."""
+"""Descriptions of what a query reads, for queries whose name does not say it."""
 _PAIRS = ("indexes", "statistics", "targets", "functions", "views", "settings", "extensions", "available", "columns")
 
 

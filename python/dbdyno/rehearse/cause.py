@@ -1,4 +1,4 @@
-"""Causes, and the material in which they are looked for."""
+"""Causes, and the data from which they are derived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_TIME = Cause("time", "there was no time to look for its cause", "give more ti
 
 @dataclass(frozen=True, slots=True)
 class CauseContext:
-    """Material for finding causes: both catalogs, both executed plans, and the session's search path."""
+    """Data from which causes are derived: both catalogs, both executed plans, and the session's search path."""
 
     old: Catalog
     new: Catalog

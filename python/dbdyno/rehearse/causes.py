@@ -27,7 +27,7 @@ from dbdyno.snapshot.plans.tree import Node, describe_change, identity, walk
 
 _BLOATED = 1.5
 _LACKING = ("42P01", "3F000", "42883")
-"""SQLSTATEs of what does not exist: a table or view, a schema, a function."""
+"""SQLSTATEs of errors about a missing object: a table or view, a schema, a function."""
 _OTHER_ROWS = 1.1
 """Minimum ratio of two estimates of a table's rows to call the tables different; ANALYZE only samples."""
 
@@ -43,7 +43,7 @@ def read_plan(text: str) -> ExplainedPlan | None:
 
 
 def plan_change(trial: Trial) -> str:
-    """Describe how the plan changed; empty if it did not change or is unknown."""
+    """Describe how the plan changed; empty if it did not change or the plans are unknown."""
     old, new = (read_plan(text) if text else None for text in trial.plans)
     if old is None or new is None or identity(old.plan) == identity(new.plan):
         return ""
@@ -87,7 +87,7 @@ def cause_of_failure(text: str, trial: Trial, grounds: CauseContext) -> Cause:
 
 
 def _only_old(text: str, grounds: CauseContext) -> str | None:
-    """Return the first table or view that a text names and only the old side has."""
+    """Return the first table or view in a text that exists only on the old side."""
     for kind, side in (("table", "relations"), ("view", "views"), ("function", "functions")):
         old, new = getattr(grounds.old, side), getattr(grounds.new, side)
         if found := next((name for name in named_objects(text, old, grounds.path) if name not in new), None):
@@ -138,7 +138,7 @@ def cause_of_slowness(decision: Decision, grounds: CauseContext, try_setting: Tr
 
 
 def unexplained_note(trial: Trial, grounds: CauseContext) -> str:
-    """Return what is known of a slower statement without an explanation, and which information could not be read."""
+    """Return what is known about a slower statement without an explanation, and what could not be read."""
     plans = [read_plan(text) if text else None for text in trial.plans]
     unknown = [f"its plan on the {side} side" for side, plan in zip(("old", "new"), plans, strict=True) if plan is None]
     said = []
@@ -286,7 +286,7 @@ def _indexes(plan: ExplainedPlan | None) -> Sequence[str]:
 
 
 def _indexes_below(node: Node, schema: str) -> Iterator[str]:
-    """Yield the indexes in a plan with their table's schema; for a bitmap index scan it is in the parent node."""
+    """Yield a plan's indexes with the schema of their table, which a bitmap index scan has only in its parent node."""
     schema = node.schema if node.relation else schema
     if node.index:
         yield f"{schema}.{node.index}" if schema else node.index

@@ -23,7 +23,7 @@ Kind = Literal["renamed", "removed", "default", "meaning"]
 
 @dataclass(frozen=True, slots=True)
 class ChangedSetting:
-    """A change.
+    """A change of one setting by a major version.
 
     Attributes:
         name: Name before the change.
@@ -32,7 +32,7 @@ class ChangedSetting:
         before: Default before it, in the form that SET takes.
         after: Default since then.
         later: Name since then if it was renamed.
-        remark: What else one should know.
+        remark: Further information for the user.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Changes that make the new side (`--change`): session settings, or statements run in a copy of the database.
+"""Changes that define the new side (`--change`): session settings, or statements run in a copy of the database.
 
 A change is refused if it would affect more than the copy (roles, databases, the whole server), or nothing, because its
 effect ends with the session that executes it.
@@ -34,7 +34,7 @@ def is_setting(change: str) -> bool:
 
 
 def refuse_change(change: str) -> None:
-    """Raise an error if a change would have effects outside a copy of the database, or none at all.
+    """Raise an error if a change would have effects outside a copy of the database, or no effect at all.
 
     Raises:
         TargetError: It is such a change.

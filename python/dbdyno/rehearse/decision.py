@@ -3,9 +3,9 @@
 A statement is slower if the whole 95 % interval of its ratio is above the threshold: the null hypothesis is "slower by
 at most the threshold", tested at 2.5 % one-sided by Student's t on the logarithms of the ratios of blocks, whose spread
 is moderated by the other statements (`spread`). Over all statements, the false discovery rate is kept at 5 % (Benjamini
-and Hochberg 1995), with p doubled, so that no statement is slower whose interval reaches below the threshold. If there
-are confirming blocks, only these are tested, and all figures of the statement come from them. A statement is "same" if
-it is certainly not slower by more than the threshold.
+and Hochberg 1995), with p doubled, so that no statement whose interval reaches below the threshold is called slower. If
+there are confirming blocks, only these are tested, and all figures of the statement come from them. A statement is
+"same" if it is certainly not slower by more than the threshold.
 
 A statement gets no more time once it is settled: "same" at 0.05 % one-sided, checked at most ten times. That adds at
 most 0.5 % to the 2.5 % of the last look (the rule of Haybittle 1971 and Peto 1976).
@@ -47,7 +47,7 @@ class Decision:
         old_ns: Mean time on the old side [ns].
         new_ns: Mean time on the new side [ns].
         added_ns: What the difference adds to the load, calls times difference [ns].
-        p: p of "at most the threshold slower", doubled.
+        p: p value of the hypothesis "slower by at most the threshold", doubled.
     """
 
     item: RehearsedStatement
@@ -75,7 +75,7 @@ class Total:
         ratio: Time on the new side divided by that on the old side, with its 95 % interval.
         low: Lower end.
         high: Upper end.
-        judged: Share of the load's database time that the judged statements have.
+        judged: Share of the judged statements in the load's database time.
     """
 
     old_ns: float
@@ -103,7 +103,7 @@ def is_settled(item: RehearsedStatement, threshold: float, prior: Prior = NO_PRI
 
 
 def prior_of(items: Iterable[RehearsedStatement]) -> Prior:
-    """Return the common spread, from first blocks only: confirming blocks belong to selected statements."""
+    """Return the statements' common spread from first blocks only; confirming blocks are of selected statements."""
     return common_prior(log_ratios(item.initial_blocks) for item in items if not item.reason)
 
 
@@ -187,7 +187,7 @@ def _interval(mean: float, error: float, freedom: float, level: float) -> tuple[
 
 
 def log_ratios(blocks: Blocks) -> list[float]:
-    """Return, for each block, the logarithm of the ratio of the sides' times."""
+    """Return, for each block, the logarithm of the ratio of the sides' times, new to old."""
     return [math.log(new / old) for old, new in zip(blocks.old_ns, blocks.new_ns, strict=True)]
 
 

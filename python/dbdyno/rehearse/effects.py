@@ -50,12 +50,12 @@ _SKIPPED = re.compile(
     r"|--[^\n]*|/\*.*?\*/",
     re.S,
 )
-"""Literals, quoted names and comments."""
+"""Pattern of what is skipped: literals, quoted names and comments."""
 _CHANGING = re.compile(r"pg_(try_)?advisory_xact_lock\w*|lo_\w+|lowrite|nextval|set_config|txid_current|pg_notify")
 """Functions of the server that change or lock something until the end of the transaction."""
 _NAMED = re.compile(r"(?<![\w$])[\w$]++")
 _CALLED = re.compile(r"(?<![\w$])([\w$]++)\"?\s*+(?:\(|/\*|--)")
-"""A word before a parenthesis or a comment; quotes are not matched, because one in a literal would hide later calls."""
+"""Pattern of a word before a parenthesis or comment; it matches no quotes: one in a literal would hide later calls."""
 _ESCAPED = re.compile(r"(?<![\w$])u&\"", re.I)
 _WRITES = re.compile(r"(?<!\bfor )(?<!\bkey )\b(insert|update|delete|merge|truncate|copy)\b", re.I)
 _LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.I)
@@ -88,7 +88,7 @@ def words_of(text: str) -> WordSet:
 
 @dataclass(frozen=True, slots=True)
 class OutsideEffects:
-    """Functions, tables and views with effects that a rollback does not undo, indexed by one word each.
+    """Functions, tables and views with effects that a rollback does not undo, indexed by one word of each name.
 
     Attributes:
         functions: Functions with such an effect, and what they finally call or read: a function, or a foreign table.

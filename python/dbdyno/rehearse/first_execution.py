@@ -1,4 +1,4 @@
-"""First executions in new server processes, if they differ from later ones.
+"""First executions in new server processes, reported if their ratio differs from that of later ones.
 
 A block begins with a new server process on both sides, whose caches of catalog and plans are empty. Pages stay in
 shared buffers and in the operating system's cache, so this is not the first execution after a restart of the machine.

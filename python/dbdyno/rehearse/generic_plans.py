@@ -1,4 +1,4 @@
-"""Plans of prepared statements: whether the server uses its generic plan, and its estimates.
+"""Plans of prepared statements: whether the server uses the generic plan, and the estimated costs.
 
 PostgreSQL plans the first five executions of a prepared statement for their values. From the sixth on it uses the
 generic plan, which is made without values, if its cost is not above the average cost of the plans for values, planning

@@ -43,7 +43,7 @@ from dbdyno.rehearse.verdict import judge, with_replay
 _FIRST_CAUSE, _FIRST_CAUSE_S = 0.5, 20
 """Extra time for finding the first cause: as a share of the budget, and at least this many seconds."""
 _SHORT_NS = 5_000_000
-"""Below this time, a trial of a setting executes each set of values three times [ns]."""
+"""Time below which a trial of a setting executes each set of values three times [ns]."""
 _PLANS_MOST = 60
 """Maximum number of statements whose plans are executed to find causes."""
 
@@ -52,8 +52,8 @@ def run_rehearsal(load: Load, old: Side, new: Side, request: Request, budget: Bu
     """Rehearse a load and return the run with the model of its page.
 
     Raises:
-        TargetError: A server closed the connection, what was measured until then is in the run; or it cannot have a
-            replay, or has no tables.
+        TargetError: A server closed the connection (the run has what was measured until then), a replay is not possible
+            on it, or the new server has no tables.
         EvidenceError: The run cannot be written.
     """
     sides = old, new
@@ -150,8 +150,9 @@ def _explain_changes(
 ) -> dict[int, Cause]:
     """Execute changed statements to get their plans; return the cause for each worse statement, by its number.
 
-    Slower statements come before faster ones, the heaviest first. The first one may exceed the time by half of it, at
-    least by 20 s; for those reached after the end of the time, the cause says that there was no time.
+    Slower statements come before faster ones, the heaviest first. The first one may take up to half of the time
+    budget more, or 20 s if that is longer; for those reached after the end of the time, the cause says that there was
+    no time.
     """
     causes: dict[int, Cause] = {}
     order = sorted(decisions, key=lambda one: (one.word == "faster", -abs(one.added_ns)))

@@ -53,7 +53,7 @@ def effect_of(text: str, masks: Iterable[Mask], views: Mapping[str, str] | None 
     Args:
         text: The statement.
         masks: The masked columns.
-        views: Names of views by which a masked column is reached, with that column.
+        views: Names of views that read a masked column, with that column.
     """
     tree = parse_sql(text)
     words = {word.lower() for word in re.findall(r"[^\W\d][\w$]*", text)}

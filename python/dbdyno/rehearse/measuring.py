@@ -1,4 +1,4 @@
-"""Measurement of all statements within the time: first blocks for each, then more for the undecided ones."""
+"""Measurement of all statements within the time budget: first blocks for each, then more for undecided ones."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ FIRST_BLOCKS = 3
 CONFIRMING, CONFIRMING_MOST = 8, 16
 """Minimum and maximum number of fresh blocks for a statement that looks slower."""
 _BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.3, 12
-"""Time to start server processes on both sides [s], the share of the time within which each block gets its own pair,
-and the number of statements that share a pair otherwise."""
+"""Time to start server processes on both sides [s], the share of the time budget below which the first blocks each
+get their own pair of processes, and the number of statements that share a pair otherwise."""
 _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.2
-"""Maximum shares of the time for one block, and for the first blocks of all statements together."""
+"""Maximum shares of the time budget for one block, and for the first blocks of all statements together."""
 BLOCK_NS_MOST = 500_000_000
 """Maximum length of a block that repeats executions, both sides together [ns]."""
 _LATEST_SHARE = 0.95
-"""Share of the time until which statements may get the blocks that a decision needs at least."""
+"""Share of the time budget after which no statement gets the minimum number of blocks for a decision any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The two sides, the time budget and the random generator of a measurement."""
+    """The two sides of a measurement, its time budget and its random generator."""
 
     old: Side
     new: Side
@@ -46,7 +46,7 @@ class Bench:
 
 
 def measure(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> None:
-    """Measure first blocks of each statement, then more of the undecided, until this share of the time has passed."""
+    """Measure first blocks of each statement, then more of undecided ones, until this share of the time has passed."""
     if any(not item.old_ns for item in items):
         _measure_first(items, bench, share)
     _settle(items, bench, share)
@@ -55,7 +55,7 @@ def measure(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> 
 def confirm(items: Iterable[RehearsedStatement], bench: Bench, share: float) -> None:
     """Measure fresh blocks of statements that look slower, heaviest first; only these blocks decide.
 
-    After the minimum number of blocks of each, this ends when the share of the time has passed.
+    Once each statement has the minimum number of blocks, this ends when the share of the time has passed.
     """
     chosen = sorted((item for item in items if not item.reason), key=lambda item: -item.statement.total_ns)
     for item in chosen:
@@ -71,8 +71,9 @@ def confirm(items: Iterable[RehearsedStatement], bench: Bench, share: float) -> 
 def _measure_first(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> None:
     """Measure the first blocks of each statement, heaviest first.
 
-    The first round ends early enough to leave as much time for each round that must follow, so that what it reaches can
-    be judged, and half of the time to settle the heaviest. Statements that it does not reach are the lightest.
+    The first round ends early enough that each of the other required rounds can take as long, so that every statement
+    that it reaches can be judged, and that half of the time remains to settle the heaviest statements. It leaves out
+    the lightest statements first.
     """
     budget = bench.budget
     _size_blocks(items, budget)

@@ -1,4 +1,4 @@
-"""Objects named in a statement, as keys of the catalog: with their schema unless it is public, and in their case.
+"""Objects named in a statement, as keys of the catalog: with the schema unless it is public, in the catalog's case.
 
 >>> sql = 'select "Total"(o.amount) from app.orders o join lines on true'
 >>> named_objects(sql, {"app.orders": 1, "lines": 2, "Total": 3})
@@ -27,8 +27,8 @@ def named_objects(text: str, known: Iterable[str], path: Sequence[str] = DEFAULT
     Args:
         text: A statement or a definition.
         known: Keys of all objects: `orders`, `app.orders`.
-        path: Schemas in which a name without schema is looked for, in their order. A name that none of them has is
-            that of the only object with it, if there is only one.
+        path: Schemas that are searched, in this order, for a name without a schema. If none of them has the name, it
+            refers to the only object with that name, if there is exactly one.
     """
     keys = set(known)
     bare: dict[str, list[str]] = {}
@@ -46,8 +46,8 @@ def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[
     """Return the schemas of a session's search path.
 
     Args:
-        settings: Statements that changed settings of the session.
-        default: Value of search_path before them.
+        settings: Statements of the session that changed its settings.
+        default: Value of search_path before these statements.
         user: Role of the session; empty if unknown.
     """
     chosen = default

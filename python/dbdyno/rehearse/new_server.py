@@ -107,8 +107,8 @@ class CarriedSettings:
     Attributes:
         settings: Settings for the new server.
         gone: Names of settings that the new server does not have.
-        fates: Clauses on settings of the old server that were renamed or removed, or mean something else.
-        moved: What the copy's move reported.
+        fates: Clauses about settings of the old server that were renamed or removed, or mean something else.
+        moved: Sentences that the move of the data reported.
     """
 
     settings: Mapping[str, str]
@@ -122,7 +122,7 @@ def named_binaries(text: str, needed: Sequence[str] = ()) -> Binaries:
 
     Args:
         text: What the user wrote.
-        needed: Programs that must be beside the server.
+        needed: Programs that must be in the same folder as the server program.
 
     Raises:
         TargetError: The folder has no server, no server of the version is installed, or a needed program is missing.
@@ -247,7 +247,7 @@ _RESUME = re.compile(r", then `dbdyno move resume[^`]*`")
 
 
 def _known_settings(binaries: Binaries) -> set[str]:
-    """Return the names of the settings that a server program has."""
+    """Return the names of the settings that a server program knows."""
     done = subprocess.run(
         [binaries.program("postgres"), "--describe-config"],
         env=child_environment(),

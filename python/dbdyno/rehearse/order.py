@@ -1,4 +1,4 @@
-"""Determined parts of an answer: the order, the rows among equals that a LIMIT cuts, or nothing at all.
+"""What a statement determines about its answer: the order, which rows a LIMIT keeps, or nothing at all.
 
 >>> determined_parts("select id, name from t order by name, id limit 3", ("id", "name"))
 DeterminedParts(keys=(1, 0), cuts_begin=False, cuts_end=True, keys_only=False)
@@ -64,7 +64,7 @@ def determined_parts(text: str, columns: Sequence[str]) -> DeterminedParts:
 def sort_columns(text: str, columns: Sequence[str]) -> list[int]:
     """Return the indexes of the answer's columns named in ORDER BY; empty if there are none, or it cannot be parsed.
 
-    Keys after one that is not a column of the answer are left out: they only decide among equals.
+    Keys after one that is not a column of the answer are left out: they only order rows that are equal in that one.
     """
     tree = parse_sql(text)
     order = tree.args.get("order") if tree is not None else None
@@ -78,7 +78,7 @@ def sort_columns(text: str, columns: Sequence[str]) -> list[int]:
 
 
 def undetermined_reason(text: str) -> str:
-    """Return why two executions may legitimately return different answers; empty if they may not."""
+    """Return why two executions may legitimately return different answers; empty if the answers must be equal."""
     if found := _CHANGING.search(text):
         return f"{(found[1] or found[2]).lower()}, whose value changes"
     if found := _SERVERS_OWN.search(text):
@@ -93,7 +93,7 @@ def undetermined_reason(text: str) -> str:
 
 
 def _inside(tree: Any) -> Iterator[str]:
-    """Yield the reasons, found in a tree, why the result of the tree is not determined."""
+    """Yield the reasons, found in a statement's tree, why its result is not determined."""
     from sqlglot import expressions as exp
 
     for cut in tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
@@ -115,7 +115,7 @@ def _inside(tree: Any) -> Iterator[str]:
 
 
 def _of_the_server(tree: Any) -> Iterator[str]:
-    """Yield what a tree reads that is specific to a server."""
+    """Yield, in words, what a statement reads that differs between servers or executions."""
     from sqlglot import expressions as exp
 
     if tree.find(exp.TableSample) is not None:

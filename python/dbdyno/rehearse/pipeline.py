@@ -23,9 +23,9 @@ def run_pipeline(connection: Session, sends: Sequence[Send], *, apart: bool = Fa
     After an error, the commands up to the next sync have results with the status PIPELINE_ABORTED.
 
     Args:
-        connection: The connection; it is in no pipeline.
+        connection: The connection, which is not in pipeline mode.
         sends: The commands.
-        apart: True for a sync after each command, so that one that fails does not end the others.
+        apart: True for a sync after each command, so that a failed command does not abort the others.
 
     Raises:
         psycopg.OperationalError: The connection was lost.

@@ -1,4 +1,4 @@
-"""A plan as lines of text with its measurements, and which of the lines the other side's plan does not have."""
+"""A plan as lines of text with measurements; lines that the other side's plan does not have are marked."""
 
 from __future__ import annotations
 

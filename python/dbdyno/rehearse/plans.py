@@ -13,7 +13,7 @@ from dbdyno.rehearse.statement import Parameters
 
 
 def collect_plans(item: RehearsedStatement, old: Side, new: Side) -> None:
-    """Plan all sets of values on both sides; a plan stays empty if the server refuses it."""
+    """Get the plans for all sets of values from both sides; a plan stays empty if the server refuses the statement."""
     found: tuple[dict[int, str], dict[int, str]] = ({}, {})
     for side, plans in zip((old, new), found, strict=True):
         with contextlib.suppress(ExecutionError), side.transaction(item.statement):
@@ -26,7 +26,7 @@ def collect_plans(item: RehearsedStatement, old: Side, new: Side) -> None:
 
 
 def execute_plans(item: RehearsedStatement, old: Side, new: Side) -> None:
-    """Replace the plans of the statement's worst trial by executed ones; keep the plan of a side that refuses."""
+    """Replace the plans of the statement's worst trial by executed ones; if a side refuses, keep its plan."""
     at = worst_trial(item)
     trial = item.trials[at]
     executed: dict[int, str] = {}

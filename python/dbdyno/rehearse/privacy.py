@@ -21,7 +21,7 @@ _NEAR = re.compile(r'"((?:[^"]|"")*)"')
 _OPERATORS = frozenset(
     {".", ",", ";", ":", "(", ")", "[", "]", "*", "=", "<", ">", "+", "-", "/", "%", "::", ":=", "=>"}
 )
-"""Words that a syntax error may quote and that are no values."""
+"""Operators and punctuation that a syntax error may quote; they reveal no value."""
 _WORDED = ("08", "0A", "23", "25", "40", "42", "53", "55", "57", "58")
 """Error classes whose messages name objects and SQL keywords, but no values."""
 _NAMES = frozenset(

@@ -16,6 +16,6 @@ select pg_catalog.set_config(s.name, s.value, false) from (values
 
 
 def disable_logging(connection: Any) -> None:
-    """Switch off the logging and counting of a session's statements, if its role may."""
+    """Switch off the logging and counting of a session's statements, if its role is allowed to."""
     with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
         connection.execute(_OFF)

@@ -1,10 +1,10 @@
 """Rehearsal of a load on two servers: first answers, then times in alternating blocks within the budget.
 
-Every statement is executed on both sides with the same values, in transactions that are rolled back. Answers
-are taken once per set of values. Then blocks follow: in each block both sides execute all sets of values alternately,
-several times if they are short. Time goes to what weighs most and is least certain. Statements that look slower
-are measured once more in fresh blocks, and only these decide: a first look at hundreds of statements always finds some
-that were slower by chance.
+Every statement is executed on both sides with the same values, in transactions that are rolled back. Answers are
+collected once per set of values. Then blocks follow: in each block both sides execute all sets of values alternately,
+several times if they are short. Time goes to what weighs most and is least certain. Statements that look slower are
+measured once more in fresh blocks, and only these decide: a first look at hundreds of statements always finds some that
+were slower by chance.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from dbdyno.rehearse.side import ExecutionError, Side
 from dbdyno.rehearse.statement import Parameters, Statement
 
 _ANSWERS_SHARE, _MEASURED_SHARE, _CONFIRMED_SHARE, _LAST_SHARE = 0.45, 0.65, 0.8, 0.95
-"""Shares of the time at which answers, first looks, additional confirming blocks, and all blocks end. The rest is for
-causes, and for the minimum number of confirming blocks if there are many."""
+"""Shares of the time budget at which answers, first measurements, additional confirming blocks, and all blocks end.
+The rest is for causes, and for the minimum number of confirming blocks if there are many."""
 _TIMED_OUT = "57014"
 _FAILS_ON_OLD_ALONE = "it fails on the old server, and not on the new one"
 
 
 def rehearse(items: Sequence[RehearsedStatement], bench: Bench) -> None:
-    """Execute the statements on both sides; measurements are stored in the items even if it ends early.
+    """Execute the statements on both sides; measurements are stored in the items even if the rehearsal ends early.
 
     Raises:
         TargetError: A server closed the connection.
@@ -86,7 +86,7 @@ def _several_note(statement: Statement) -> str:
 
 
 def _take_answers(item: RehearsedStatement, old: Side, new: Side) -> None:
-    """Execute each set of values once on both sides, and compare the answers."""
+    """Execute each set of values once on both sides, and store the answers and how they differ."""
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
             for parameters in item.statement.samples:
@@ -115,7 +115,7 @@ def _collect_answers(item: RehearsedStatement, old: Side, new: Side, parameters:
 
 
 def _changing_server(item: RehearsedStatement, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
-    """Return which server gives a different answer the second time; empty if none does."""
+    """Execute a statement again, and return which server gave another answer this time; empty if none did."""
     for side, first in answers:
         if _differs(item, first, side.answer(parameters)):
             return f"the {side.name} server itself answers differently the second time"

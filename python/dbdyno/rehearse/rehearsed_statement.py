@@ -11,7 +11,7 @@ from dbdyno.rehearse.generic_plans import PlanChoice
 from dbdyno.rehearse.statement import Parameters, Statement
 
 LEAST_BLOCKS = 3
-"""Number of blocks that a statement needs to be judged."""
+"""Minimum number of blocks for a decision on a statement."""
 CUSTOM_PLANS = 5
 """Number of executions after which PostgreSQL may choose a generic plan for a prepared statement."""
 FAILS_ON_OLD = "it fails on the old server, too"
@@ -28,7 +28,7 @@ class Trial:
         parameters: The values.
         old: Answer of the old side.
         new: Answer of the new side.
-        difference: In what they differ.
+        difference: How the two answers differ; empty if they are equal.
         plans: Plans of both sides as JSON; empty if unknown.
         elapsed_ns: Time of the first executions, both sides together [ns].
     """
@@ -43,7 +43,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Block times of an execution on both sides [ns], and the number of the pair of server processes of each block."""
+    """For each block: the time of an execution on both sides [ns], and the number of the pair of server processes."""
 
     old_ns: Sequence[float]
     new_ns: Sequence[float]
@@ -51,7 +51,7 @@ class Blocks:
 
     @property
     def differences(self) -> list[float]:
-        """Return, for each block, the difference between the sides [ns]."""
+        """Return, for each block, the time on the new side minus that on the old side [ns]."""
         return [new - old for old, new in zip(self.old_ns, self.new_ns, strict=True)]
 
 
@@ -69,12 +69,13 @@ class RehearsedStatement:
         reason: Why it could not be judged; empty if it could.
         round_ns: Least time that a side took for all timed sets of values [ns].
         sets_most: Maximum number of sets of values that are timed, which limits the blocks of a slow statement.
-        block_ns: Time of a block of both sides, by repetition [ns].
+        block_ns: Time for which a block repeats the executions, both sides together [ns].
         processes: Number of the pair of server processes by block; statements whose blocks share one depend on each
             other.
         old_first_ns: Time of the first execution in a new server process of the old side [ns].
         new_first_ns: The same on the new side.
-        undo: True to undo each execution at once, because it may change or lock rows; else a block's end undoes all.
+        undo: True to undo each execution at once, because it may change or lock rows; else all are undone at a block's
+            end.
         choices: Kinds of plans that both sides execute, if it is a prepared statement that became slower or faster.
     """
 

@@ -14,7 +14,7 @@ class ReplayRequest:
         capture: Folder of the capture.
         speeds: Speeds in addition to the capture's own, in ascending order; 0 leaves out think times.
         until_ns: Part of the capture that is replayed, from its beginning [ns]; None for all of it.
-        messages: Folder with the messages if they are encrypted in the capture's own.
+        messages: Folder with the decrypted messages if those in the capture's folder are encrypted.
     """
 
     capture: Path
@@ -32,7 +32,7 @@ class Request:
         threshold: Share by which a statement must be slower to count.
         seed: Seed of the order of sides and statements.
         out: Folder for the run.
-        change: Changes that make the new side, for the page.
+        change: Changes that define the new side, as shown on the page.
         replay: How the capture is replayed afterwards; None if it is not.
         allowed: Functions and tables that are used although a rollback does not undo what they do.
     """

@@ -17,7 +17,7 @@ _PROC = Path("/proc")
 _HOSTS = ("localhost", "127.0.0.1", "::1")
 _PROGRAMS = ("postgres", "postmaster")
 _YOUNG_S = 10.0
-"""Maximum age of a process that may belong to a new connection [s]; its number may be one of a container."""
+"""Maximum age of a process of a new connection [s]; an older one with its number is not the server's process."""
 
 
 class RunQueue:
@@ -27,7 +27,7 @@ class RunQueue:
         self._file = os.open(folder / "schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> tuple[int, int]:
-        """Return the process's time on a processor, and its time waiting for one [ns]; 0 once it has ended."""
+        """Return the process's time on a processor, and its time waiting for one [ns]; both are 0 once it has ended."""
         try:
             had, waited, _ = os.pread(self._file, 100, 0).split()
         except OSError:
@@ -92,8 +92,8 @@ def run_queue_of(process: int, folder: Path = _PROC) -> RunQueue | None:
     """Return the scheduler statistics of the server process of a new connection; None if it is not on this machine.
 
     Args:
-        process: Its number, as the server names it.
-        folder: Where the system shows processes.
+        process: Process number that the server reports.
+        folder: Mount point of the proc file system.
     """
     own = folder / str(process)
     try:

@@ -16,7 +16,7 @@ where coalesce(backend_type, 'client backend') = 'client backend' and usename is
 and pid <> pg_backend_pid() and coalesce(application_name, '') not like 'dbdyno%' and datname = current_database()
 and (state is null or state <> 'idle' or state_change > now() - interval '10 seconds')
 """
-"""Active sessions; where the role may not see type and state, they are NULL, and the session counts."""
+"""Query for active sessions; a session counts, too, if the role may not see its type and state (NULL)."""
 _REPLICAS = "select count(*)::int from pg_stat_replication where application_name not like 'dbdyno%'"
 _STANDBY = "select pg_is_in_recovery()"
 
@@ -25,8 +25,8 @@ def refuse_production(server: Postgres) -> None:
     """Raise an error if a server looks like production.
 
     Raises:
-        TargetError: The user's configuration names it as live, others work on the database now, replicas follow the
-            server, or it is a standby.
+        TargetError: The user's configuration marks the server as live, other sessions are using the database, replicas
+            follow the server, or it is a standby.
     """
     server.refuse_live()
     with contextlib.closing(server.connect()) as conn:

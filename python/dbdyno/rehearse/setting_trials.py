@@ -1,8 +1,8 @@
 """Trials of settings as a cause: a slower statement run on the new side with the old side's value of one setting.
 
 The statement is executed alternately with the new side's own value and with the old side's. A setting that removes a
-good part of the difference in two rounds is tried in six fresh ones. It is the cause if these remove at least half of
-the difference, and the whole 99 % interval of their ratio shows an improvement.
+large part of the difference in two rounds is tried again in six new rounds. It is the cause if these remove at least
+half of the difference, and the whole 99 % interval of their ratio shows an improvement.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _SCREENED, _CONFIRMED, _CANDIDATES = 2, 6, 3
 _LEVEL = 0.99
 """Confidence level of a confirming trial's interval; up to three settings get one."""
 _SCREENED_SHARE = 0.3
-"""Minimum share of the difference that a first trial must restore."""
+"""Minimum share of the difference that a setting must remove in a first trial."""
 TrialTimes = tuple[Sequence[float], Sequence[float]]
-"""Times of the new side by round, without and with a change [ns]."""
+"""Times on the new side in each round, without and with a change [ns]."""
 TrySetting = Callable[[str, str, int], TrialTimes | None]
-"""Function that tries a setting, given its name, value and number of rounds; None if it cannot be set.
+"""Function that tries a setting, given its name, value and number of rounds; it returns None if it cannot be set.
 
 Raises `OutOfTimeError` if there is no time for it.
 """

@@ -33,7 +33,7 @@ _PLACES = {
 
 
 def differing_settings(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
-    """Yield name and both values of each setting that differs between the sides; secrets are hidden."""
+    """Yield the name and both values of each setting that differs between the sides, with secrets hidden."""
     for name in sorted({*old.settings} & {*new.settings} - _PLACES):
         values = old.settings[name], new.settings[name]
         if values[0] != values[1]:

@@ -15,7 +15,7 @@ from dbdyno.rehearse.rehearsed_statement import (
 )
 
 _MEASURED_SHARE = 0.8
-"""Maximum share of the time for answers and first blocks in a rehearsal whose remaining time is still useful."""
+"""Maximum share of the time for answers and first blocks that leaves enough time for the rest of a rehearsal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Shortage:
     """Statements for which there was no time.
 
     Attributes:
-        count: Their number.
+        count: Number of these statements.
         spent: What the time was spent on, in words.
         needed_s: Length of a rehearsal that would reach all of them, at the observed pace [s].
     """

@@ -2,7 +2,7 @@
 
 Statements are sent by the extended protocol with the captured values in the captured formats, so that values never
 become part of a text. Captured simple queries are sent in this way, too, because the server then refuses several
-commands in one message: a COMMIT after an INSERT would make its rows permanent. Results stay bytes.
+commands in one message: a COMMIT after an INSERT would make its rows permanent. Results are kept as bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDING = (b"FATAL", b"PANIC")
 _UNDO = "rollback to rehearsed"
 _HAS_WRITTEN = "select pg_catalog.txid_current_if_assigned() is not null"
 _SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
-"""Server versions since which EXPLAIN has these options."""
+"""Server versions since which EXPLAIN has the options SETTINGS and WAL."""
 
 
 class ExecutionError(Exception):
@@ -54,12 +54,12 @@ class Side:
     Attributes:
         name: `old` or `new`.
         server: The server.
-        timeout_ms: Limit of each statement [ms].
+        timeout_ms: Time limit for each statement [ms].
         settings: Statements that are run at the beginning of each transaction, such as a setting under test.
-        stop: Called while a statement runs; the statement is cancelled when it returns True.
+        stop: Function that is called while a statement runs; the statement is cancelled when it returns True.
         notes: Sentences on how the side was made.
-        private: Return messages and plans without the values of the load.
-        without_waits: Subtract the time in which the server's process or this one waited for a processor.
+        private: True to return messages and plans without the values of the load.
+        without_waits: True to subtract the time in which the server's process or this one waited for a processor.
         waits: Time of all executions by the clock, and what was subtracted from it as waits [ns].
         farther_ns: Time by which a round trip takes longer than to the other side [ns]; subtracted from all times.
     """
@@ -106,7 +106,7 @@ class Side:
         self._replace_watch(Stopwatch(None))
 
     def _replace_watch(self, watch: Stopwatch) -> None:
-        """Replace the stopwatch after a reconnection, and add up the counts of the old one."""
+        """Replace the stopwatch after a reconnection, and add the times of the old one to the totals."""
         self.waits = (self.waits[0] + self._watch.elapsed_ns, self.waits[1] + self._watch.waited_ns)
         self._watch.close()
         self._watch = watch
@@ -125,12 +125,12 @@ class Side:
 
     @contextlib.contextmanager
     def transaction(self, statement: Statement, *more: str) -> Iterator[None]:
-        """Return the context of a transaction with the session's settings; it is rolled back at its end.
+        """Return a context manager for a transaction with the session's settings, which is rolled back at the end.
 
         `more` are settings for this transaction alone.
 
         Raises:
-            FailedError: A setting is not accepted.
+            ExecutionError: A setting is not accepted.
             TargetError: The connection was lost.
         """
         self._open()
@@ -162,7 +162,7 @@ class Side:
         With `undo=False`, changes are undone only at the end of the transaction; this is for read-only statements.
 
         Raises:
-            FailedError: The server refused it.
+            ExecutionError: The server refused the statement.
         """
         pgconn = self._connection.pgconn
         send = _send_execution(parameters, self._prepare(parameters) if parameters.is_prepared else None)
@@ -180,7 +180,7 @@ class Side:
         """Execute read-only statements in one pipeline and return the time until the last row of the last one [ns].
 
         Raises:
-            FailedError: The server refused one.
+            ExecutionError: The server refused one of the statements.
         """
         names = [self._prepare(one) if one.is_prepared else None for one in executions]
         sends = [_send_execution(one, name) for one, name in zip(executions, names, strict=True)]
@@ -213,7 +213,7 @@ class Side:
         """Return the plan as JSON; with `run`, execute the statement so that the plan has times and buffers.
 
         Raises:
-            FailedError: The server refused it.
+            ExecutionError: The server refused the statement.
         """
         text = f"{self._explain(run=run)} {parameters.text.rstrip().rstrip(';')}"
         return self._query_value(replace(parameters, text=text))
@@ -222,7 +222,7 @@ class Side:
         """Return the current plan of a prepared statement in this session as JSON: generic if it contains `$1`.
 
         Raises:
-            FailedError: The server refused it.
+            ExecutionError: The server refused the statement.
         """
         name = self._prepare(parameters)
         values = self._literals(name, parameters)
@@ -230,10 +230,10 @@ class Side:
         return self._query_value(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
 
     def use_up_custom_plans(self, executions: Sequence[Parameters]) -> None:
-        """Let the server plan a prepared statement for values; execute it only if it cannot be explained.
+        """Use up the custom plans of a prepared statement by EXPLAIN; execute the statement only if EXPLAIN fails.
 
         Raises:
-            FailedError: The server refused it.
+            ExecutionError: The server refused the statement.
         """
         for parameters in executions:
             try:
@@ -256,7 +256,7 @@ class Side:
         return hidden_plan(plan) if self.private else plan
 
     def _prepare(self, parameters: Parameters) -> bytes:
-        """Return the name of a prepared statement in this session; it survives the transaction."""
+        """Prepare a statement in this session if necessary, and return its name, which survives the transaction."""
         key = (parameters.text, parameters.types)
         if key not in self._prepared:
             pgconn, name = self._connection.pgconn, b"dbdyno_%d" % len(self._prepared)
@@ -317,7 +317,7 @@ class Side:
         """Send commands in one pipeline; each text must be one command.
 
         Raises:
-            FailedError: The server refused one; it has executed those before it.
+            ExecutionError: The server refused a command; it has executed the ones before.
         """
         for text, results in zip(texts, run_pipeline(self._connection, [*map(_send_command, texts)]), strict=True):
             self._refuse(results, text)
@@ -326,7 +326,7 @@ class Side:
         """Raise the server's error, if it returned one.
 
         Raises:
-            FailedError: The server refused what was sent.
+            ExecutionError: The server refused what was sent.
         """
         try:
             _refuse(results)

@@ -66,7 +66,7 @@ def open_with_new_server(
     Args:
         dsn: The old server.
         new: Programs of the new one: `bindir=FOLDER` or `version=17`.
-        show: Called with a line on the progress.
+        show: Function that is called with a line about the progress.
         masks: Columns whose values are masked in the copy.
         mask_key: Key from which masked values are derived; empty for a random one.
 
@@ -94,7 +94,7 @@ def open_with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[
         dsn: The old server.
         new: Programs of the new one: `bindir=FOLDER` or `version=17`.
         upgrade: The data folder: `copy=FOLDER` or `link=FOLDER`.
-        show: Called with a line on the progress.
+        show: Function that is called with a line about the progress.
 
     Raises:
         TargetError: A server does not answer or start, looks like production, or pg_upgrade refuses.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LEAST_SPREAD = 0.005
-"""Minimum spread of the logarithms of blocks, so that coarse clocks make nothing significant."""
+"""Minimum spread of the logarithms of blocks, so that no difference is significant only because a clock is coarse."""
 _STATEMENTS_LEAST = 20
 """Minimum number of statements for a common variance."""
 _FREEDOM_MOST = 50.0

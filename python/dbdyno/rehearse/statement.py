@@ -92,5 +92,5 @@ class Load:
 
     @property
     def calls(self) -> int:
-        """Return the number of executions."""
+        """Return the number of executions of all statements."""
         return sum(one.calls for one in self.statements)

@@ -161,7 +161,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
         """Run pg_upgrade and return its output.
 
         Raises:
-            TargetError: It refuses the folder, or does not come to its end.
+            TargetError: pg_upgrade refuses the folder, or does not finish within `limit_s`.
         """
         try:
             done = run_as(account, command, cwd=self.socket_dir, timeout_s=limit_s)

@@ -38,7 +38,7 @@ def judge(
     threshold: float,
     shortage: Shortage | None = None,
 ) -> Verdict:
-    """Return the verdict; `new` names the new side, such as `17`, and `shortage` what there was no time for."""
+    """Return the verdict; `new` names the new side, such as `17`; `shortage` describes what there was no time for."""
     count = len([one for one in decisions if one.word != "not rehearsed"])
     fails, differs, slower, unclear = (
         _decisions_of(decisions, word) for word in ("fails", "differs", "slower", "unclear")
@@ -76,7 +76,7 @@ _UNCLEAR_NEXT = "give more time (--for), or rehearse while nothing else uses the
 
 
 def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
-    """Return sentences for a rehearsal in which no statement became worse: numbers of decided and unclear ones."""
+    """Return sentences for a rehearsal without a worse statement: the numbers of decided and unclear ones."""
     decided = count - unclear
     parts = []
     if decided:

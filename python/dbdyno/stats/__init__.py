@@ -34,7 +34,7 @@ _HOME = {
     "samples": "Counts Moments autocorrelation counts_of moments",
     "scalability": "UslFit usl",
 }
-"""Names by the module that they are in; each is imported when it is first used, because most modules need numpy."""
+"""Public names by their module; each is imported when it is first used, because most modules need numpy."""
 _MODULES = {name: module for module, names in _HOME.items() for name in names.split()}
 
 if TYPE_CHECKING:

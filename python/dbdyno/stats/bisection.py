@@ -1,17 +1,18 @@
 """Search for the first differing version in a sequence, using measurements with random errors.
 
-Every version is compared with the first (known to be good) and the last (known to be bad) in the same blocks: with x
-its log value in a block, a and b those of the two, d = x - (a + b) / 2 is below zero on average if it is like the good
-one, above if like the bad one (or the reverse, if larger is better). The Bayes factor of `sequential` gives the side of
-zero and holds its level after any number of blocks, so a test stops as soon as it can tell. It costs three
-measurements a block and needs no estimate of how large the difference is.
+Every version is compared with the first (known to be good) and the last (known to be bad) in the same blocks. Let x be
+its log value in a block, and a and b those of the first and the last version. Then d = x - (a + b) / 2 is below zero on
+average if the version is like the good one, and above zero if it is like the bad one (or the reverse, if larger is
+better). The Bayes factor of `sequential` shows on which side of zero d is, and holds its level after any number of
+blocks, so a test stops as soon as it can tell. A test costs three measurements a block and needs no estimate of how
+large the difference is.
 
-The probability that the answer names a wrong version is at most `alpha`: three quarters of it are shared by as many
-tests as a search without skips needs, the rest by those that come on top, each of which gets half of what is left. A
-test that cannot tell decides nothing; its version is skipped.
+The probability that the answer names a wrong version is at most `alpha`. Three quarters of it are divided equally among
+the tests that a search without skips needs. Each additional test gets half of what remains of the last quarter. A test
+that cannot tell decides nothing; its version is skipped.
 
-Limits: d is taken to be normal and independent from block to block; `docs/explanation/method.md` shows how often the
-search errs where it is not.
+Limits: d is assumed to be normal and independent from block to block; `docs/explanation/method.md` shows how often the
+search errs if it is not.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 from dbdyno.stats.sequential import t_limit
 
 BLOCKS_LEAST = 6
-"""Minimum number of blocks before a test decides: Student's t of fewer relies on an unverified normal distribution."""
+"""Minimum number of blocks of a test; with fewer, Student's t relies on an unverified normal distribution."""
 
 
 @dataclass
@@ -81,11 +82,11 @@ class Bisection:
 
     @property
     def planned_tests(self) -> int:
-        """Return the number of tests without skips: one of both ends, and one for each halving."""
+        """Return the number of tests in a search without skips: one for the two ends, and one for each halving."""
         return 1 + math.ceil(math.log2(max(self.count - 1, 1)))
 
     def share(self) -> float:
-        """Return the error probability available to the next test."""
+        """Return the part of `alpha` that the next test may use, and count that test."""
         self.tests += 1
         if self.tests <= self.planned_tests:
             return 0.75 * self.alpha / self.planned_tests

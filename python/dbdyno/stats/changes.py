@@ -41,7 +41,7 @@ from dbdyno.stats.level_models import SIDE_LEAST, clip_outliers, evidence
 LEAST = 8
 """Smallest number of values in which a change or a drift is searched for."""
 TRIALS = 199
-"""Number of random orders in each simulation here."""
+"""Number of random orders in each simulation of this module."""
 RHO_MOST, OFF_MOST = 0.9, 5.0
 
 
@@ -54,7 +54,7 @@ class Change:
         ratio: New level divided by the old one.
         low: Lower end of the interval of `ratio` (Welch).
         high: Upper end of the interval of `ratio` (Welch).
-        p: p of a series without this change.
+        p: p value of the hypothesis that the series does not have this change.
         first: Index of the first value at which the change may have begun.
         last: Index of the last value at which the change may have begun.
     """
@@ -76,7 +76,7 @@ class Drift:
         ratio: Level at the last value divided by the level at the first, along a straight line.
         low: Lower end of the interval of `ratio`.
         high: Upper end of the interval of `ratio`.
-        p: p of a series with a steady level.
+        p: p value of the hypothesis that the level is steady.
         step: A single step that explains the series as well, or None if a step is rejected.
     """
 

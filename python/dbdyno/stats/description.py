@@ -318,7 +318,7 @@ def _ranks(found: Mapping[str, Any]) -> Ranks | None:
 
 
 def _number(value: float | str | None) -> float:
-    """Return a number of the core as a float: None becomes NaN, and text such as "inf" is parsed."""
+    """Return a number from the core as a float: None becomes NaN, and text such as "inf" is parsed."""
     return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 

@@ -3,7 +3,7 @@
 Each gate is a pure function of numbers that returns a `Gate`: `ok` is True, False, or None if the numbers do not allow
 the check; `text` says what was found; `next` is the next step. The effect of a failure on the verdict follows from the
 gate's code (`dbdyno.base.decisions`). The limits are named constants with their reason. Effects of time on a run are
-checked in `gates_in_time`, lost transactions and arrivals in `gates_lost`.
+checked in `gates_in_time`, lost transactions and arrivals in `gates_losses`.
 """
 
 from __future__ import annotations
@@ -197,9 +197,9 @@ def enough_blocks(blocks: int, level: float) -> Gate:
 
 
 def blocks_missing(blocks: int, missing: int) -> Gate:
-    """Check whether blocks without a number are rare: at most a tenth of the blocks with one.
+    """Check whether blocks without a value are rare: at most a tenth of the number of blocks with one.
 
-    Blocks that gave no number may be the ones that mattered.
+    Blocks that gave no value may be the ones that mattered.
     """
     text = f"{missing} of {blocks + missing} blocks gave no number"
     if missing <= blocks / 10:

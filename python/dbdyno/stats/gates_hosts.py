@@ -1,4 +1,4 @@
-"""Gates for a load from many hosts: no host gets slower answers than the others, and all are in a slice at once."""
+"""Gates for a load from many hosts: none gets slower answers than the others, and all run a slice at the same time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dbdyno.stats.gates import Gate
 from dbdyno.stats.wording import percent
 
 LATER_MOST = 1.25
-"""Largest ratio of a host's mean time to the median of all hosts' that passes."""
+"""Largest ratio of a host's mean time to the median of all hosts with which the gate passes."""
 BLOCKS_LEAST = 0.8
-"""Share of blocks in which a host must be slower by a tenth: one bad block does not indicate the network."""
+"""Minimum share of blocks in which a host is slower by a tenth; a single bad block does not indicate the network."""
 CUT_MOST = 0.1
 
 Means = Mapping[str, Mapping[str, float]]

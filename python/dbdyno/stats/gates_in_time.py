@@ -49,7 +49,7 @@ class Trend:
         mean: Mean of the logs.
         change: Change of the line over the run, as a log.
         visible: Smallest change that would have been seen, as a log.
-        p: p of no change.
+        p: p value of the hypothesis of no change.
         end_error: Standard error of the line at an end of the run.
     """
 
@@ -122,14 +122,15 @@ def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = Fa
 def base_level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, str]) -> Iterator[Gate]:
     """Check the drift of the metric that says how fast the base was, if arms are compared within blocks.
 
-    A drift of the base by half withholds the verdict only of arms whose ratio moved with it, or may have moved. If
-    ratios held still, it is reported only. Without any ratio it concerns the whole run.
+    If the base drifted by half, the verdict is withheld only for arms whose ratio moved, or may have moved, with the
+    base. For arms whose ratio stayed the same, the drift is only reported. Without any ratio, the gate concerns the
+    whole run.
 
     Args:
         label: Name of the metric.
         values: Value of the base in each block.
         at_s: Start of each block [s].
-        ratios: For each such arm, the reason why its ratio is not valid (`ratio_problem`); empty if it is valid.
+        ratios: For each arm compared within blocks, why its ratio is not valid (`ratio_problem`); empty if it is valid.
     """
     gate = drift(label, values, at_s, is_level=True)
     if not gate.withholds or not ratios:
@@ -161,7 +162,7 @@ def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, t
 
 
 def drift_clause(arm: str, base: str, trend: Trend, threshold: float, *, tests: int = 1) -> str:
-    """Return a clause if a ratio certainly moved by more than each of half its mean, 5 % and the threshold; else "".
+    """Return a clause about a ratio that certainly moved by more than half its mean, 5 % and the threshold; else "".
 
     The significance level is divided by the number of `tests`.
     """
@@ -280,7 +281,7 @@ def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
 
 
 def processors_free(share: float, count: int) -> Gate:
-    """Check whether the processors were free for the programs; others used `share` of all `count`."""
+    """Check whether the processors were free; other programs used `share` of all `count` processors."""
     free = share <= OTHERS_SHARE_MAX
     return Gate(
         "the processors were free",

@@ -65,7 +65,7 @@ ARRIVALS = LossWording(
 
 
 def few_losses(arm: Losses, words: LossWording, losses: Sequence[Losses] = ()) -> Gate:
-    """Check whether an arm lost at most 5 %; a failure's text also gives the shares of `losses`."""
+    """Check whether an arm lost at most 5 %; if not, the gate's text also gives the share of each arm in `losses`."""
     name = f"{words.name}: {arm.arm}"
     if not arm.tried:
         return Gate(name, None, f"no {words.noun} of {arm.arm}", code=words.code, arm=arm.arm)

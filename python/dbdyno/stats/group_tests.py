@@ -208,10 +208,10 @@ def kruskal_wallis(described: Description) -> ClassicalTest:
 
 @dataclass(frozen=True, slots=True)
 class GroupComparison:
-    """Comparison of two groups over blocks in one number (`mean`, `p50`, ...): the second group over the first.
+    """Comparison of two groups over blocks on one statistic (`mean`, `p50`, ...): the second group over the first.
 
     Attributes:
-        metric: Name of the number.
+        metric: Name of the statistic.
         first: Its value in the first group.
         second: Its value in the second group.
         ratio: Second over first.
@@ -247,7 +247,7 @@ def compare_in_blocks(described: Description, *, randomised: bool = False) -> li
             the blocks' autocorrelation.
 
     Returns:
-        One answer per number whose block values are all positive, if each group has two blocks or more.
+        One comparison per statistic whose block values are all positive, if each group has two blocks or more.
     """
     if len(described.groups) != 2:
         return []

@@ -1,4 +1,4 @@
-"""Jackknife error of any figure of pooled blocks: leave out each block in turn (Quenouille 1956, Tukey 1958).
+"""Jackknife error of any figure over pooled blocks: each block is left out once (Quenouille 1956, Tukey 1958).
 
 A ratio of sums over blocks (time per transaction, multiplied by the share of an event) has no mean over blocks if some
 block has no transaction or no sample. The jackknife measures how the pooled figure changes when a block is left out.

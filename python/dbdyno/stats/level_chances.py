@@ -31,11 +31,11 @@ from dbdyno.stats.level_models import SIDE_LEAST, Evidence, evidence
 
 DEGREES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.95)
 EACH, EACH_LEAST, EACH_VALUES = 1_999, 399, 100_000
-"""Steady series per AR(1) coefficient: usual number, least number, and number of values that limits long series."""
+"""Steady series per AR(1) coefficient: maximum and minimum number, and the total number of values aimed at."""
 MOVING, MOVING_LEAST, MOVING_VALUES = 12_000, 4_000, 600_000
-"""Drifting and stepping series: usual number, least number, and number of values that limits long series."""
+"""Drifting and stepping series: maximum and minimum number, and the total number of values aimed at."""
 ALIKE = 12
-"""A series is compared with the simulated series of the most similar size: one in this number of them."""
+"""A series is compared with one in this number of simulated series: those whose movement has the most similar size."""
 SEED = 20_261_127
 Flags = NDArray[np.bool_]
 

@@ -52,7 +52,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence of each row.
+    """Evidence for each explanation of each row.
 
     Attributes:
         steady: Log evidence of a steady level.

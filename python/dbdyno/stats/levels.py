@@ -64,7 +64,7 @@ class Levels:
 
     @property
     def pairs(self) -> int:
-        """Return the number of pairs of levels, over which the level is held jointly."""
+        """Return the number of pairs of levels, for which the confidence level holds jointly."""
         return self.means.size * (self.means.size - 1) // 2
 
     def share(self, at: int) -> float:
@@ -194,7 +194,7 @@ class Interaction:
     """Difference of the effect of a second factor between the levels of a first factor.
 
     Attributes:
-        base: Level of the second factor with which it is compared.
+        base: Level of the second factor with which `to` is compared.
         to: Level of the second factor whose effect is measured.
         effects: How many times better `to` is than `base`, for each level of the first factor.
         least: Level of the first factor with the smaller effect of the most different pair.

@@ -95,7 +95,7 @@ def noise_floor(
 
 
 def wanted_blocks(ranges: tuple[tuple[float, power.BlockRange], ...]) -> str:
-    """Return the number of blocks for each difference in words; empty if none is within reach."""
+    """Return, in words, the number of blocks needed for each difference; empty if none is within reach."""
     known = [(target, blocks) for target, blocks in ranges if blocks.low is not None]
     return ", ".join(f"{_range(blocks)} for {target * 100:g} %" for target, blocks in known)
 

@@ -56,8 +56,8 @@ def spans_decades(low: float, high: float) -> bool:
 def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, points: int = 2000) -> dict[str, object]:
     """Return the data of a scatter plot with its least squares line.
 
-    The points themselves are returned up to `points`; more are counted in `cells` x `cells`. The line is fitted to the
-    logs on logarithmic axes.
+    Up to `points` points are returned one by one; if there are more, the result has the number of points in each cell
+    of a grid of `cells` x `cells`. On logarithmic axes, the line is fitted to the logs.
 
     Args:
         x: Values of the x axis.

@@ -92,7 +92,7 @@ def blocks_needed(
 
 
 def _guess(sd_log: float, effect: float, level: float, power: float) -> int:
-    """Return about the least number of blocks, by the normal distribution: the search from there takes few steps."""
+    """Return an estimate of the least number of blocks by the normal distribution, from which the search starts."""
     away = abs(math.log1p(effect))
     if away == 0.0:
         return BLOCKS_MOST
@@ -107,7 +107,7 @@ TELLING_POWER = 0.9
 
 @dataclass(frozen=True, slots=True)
 class BlockRange:
-    """Range of the number of blocks that a question takes, given an uncertain spread; None for an end above 1,000."""
+    """Range of the number of blocks that a decision needs, given an uncertain spread; None for an end above 1,000."""
 
     low: int | None
     high: int | None

@@ -43,7 +43,7 @@ def is_supported(count: int, q: float) -> bool:
 def quantile(sample: Sample, q: float) -> float:
     """Return the type 7 quantile (Hyndman and Fan 1996; the default of R and numpy).
 
-    `sample` is in rising order, or counts.
+    `sample` is an array in rising order, or a `Counts`.
 
     Raises:
         StatsError: The sample is empty, or `q` is not within 0..1.
@@ -104,7 +104,7 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
 
 @lru_cache(maxsize=256)
 def interval_ranks(count: int, q: float, level: float) -> tuple[int, int]:
-    """Return the 1-based ranks between which quantile `q` of `count` values is at `level`.
+    """Return the 1-based ranks between which quantile `q` of `count` values is with probability `level`.
 
     They are the largest r with P(B < r) and the smallest s with P(B >= s) at most (1 - level) / 2, with B
     binomial(count, q). If there is no such rank, they are 0 and `count` + 1.

@@ -1,4 +1,4 @@
-"""Samples as the tests take them: whole numbers in rising order, or distinct values with counts.
+"""Samples in the forms that the tests accept: whole numbers in rising order, or distinct values with counts.
 
 Latencies are whole nanoseconds with many ties, so millions of values shrink to far fewer counts, and every rank
 statistic is computed exactly in one pass over them.

@@ -1,9 +1,9 @@
 """Words for numbers: durations, sizes, percentages, and the sentence of a comparison.
 
 Percentages have one convention: they are the change of the metric itself from the baseline, |ratio - 1|, and the word
-says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a throughput ratio of 0.94 is "6.0 %
-slower". From a factor of two on, it is a multiple, for times and rates alike: a latency ratio of 0.4 is "2.50 times as
-fast".
+("slower" or "faster") says what the change means for the user. A latency ratio of 1.066 is "6.6 % slower"; a throughput
+ratio of 0.94 is "6.0 % slower". From a factor of two on, it is a multiple, for times and rates alike: a latency ratio
+of 0.4 is "2.50 times as fast".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dbdyno.stats.least_blocks import PROMISED_MOST
 FACTOR_FROM = 2.0
 """Factor from which on a change is reported as a multiple."""
 FACTOR_MAX = 10.0
-"""Factor from which on an end of an interval that includes no change is reported as "many times"."""
+"""Factor from which on the end of an interval that includes a ratio of 1 is reported as "many times"."""
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _PLAIN = {"faster": "fast", "slower": "slow"}
@@ -74,7 +74,7 @@ def _share(ratio: float) -> str:
 def interval(c: BlockComparison) -> str:
     """Return the interval in words: "95 % CI 5.9 to 7.3 %" or "95 % CI 2.9 to 3.6 times".
 
-    An interval that includes no change has directions: "95 % CI 1.0 % faster to 1.8 % slower".
+    If the interval includes a ratio of 1, each end has a direction: "95 % CI 1.0 % faster to 1.8 % slower".
     """
     ends = sorted((c.low, c.high), key=lambda ratio: abs(ratio - 1.0))
     level = f"{c.level * 100:g} % CI"

@@ -50,6 +50,6 @@ def _number(value: Any) -> int:
 
 
 def _refusal_of(entry: dict[str, object]) -> dict[str, object]:
-    """Return the entry of a refused file, its sentence without the leading path."""
+    """Return the entry of a refused file, with the leading path removed from its sentence."""
     path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
     return {**entry, "sentence": sentence.removeprefix(f"{path}: ")}

@@ -2,7 +2,7 @@
 
 A wait takes the figures of a call (`rows`, `consistent_reads` ...) from the call that contains it, so that, for
 example, the time of all fetches that returned 100 rows can be queried together with their waits. A call has no event
-and no parameters: they are missing there, and equal nothing.
+and no parameters: their values are missing, and equal nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NUMBER, TEXT = "number", "text"
 
 
 class Column(NamedTuple):
-    """A typed column, with the SQL expressions that compute it from a wait and from a call; `t` is the row."""
+    """A typed column, with the SQL expressions that compute it from a wait and from a call, each a row named `t`."""
 
     kind: str
     waits: str

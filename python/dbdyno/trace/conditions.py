@@ -30,11 +30,11 @@ def restrict(
     depth: int | None = None,
     always: bool = False,
 ) -> None:
-    """Make every later query on `traces` see only matching rows, by views of the same names over calls and waits.
+    """Make every later query on `traces` see only matching rows, through views named `calls` and `waits`.
 
     Args:
         traces: the opened traces.
-        where: a condition.
+        where: the condition; None for no condition.
         from_ns: keep what ended at this time or later.
         to_ns: keep what started before this time.
         depth: the maximum depth.

@@ -6,8 +6,8 @@ program is imported. The command then parses everything as usual; when it reques
 options and request, compared in the form passed to the core), it takes the one in progress. Otherwise the reading is
 stopped. So the answer, the errors and the exit codes are those of the command itself.
 
-The native entry (`crates/dyno-entry`) may already have read the files, but not be able to print the result in the
-requested form: it then passes its answer, with the arguments that it belongs to, in the environment.
+The native entry (`crates/dyno-entry`) may already have read the files, but cannot print the result in every form. It
+then passes its answer, with the arguments for which it was computed, in an environment variable.
 
 This module is imported first, so it imports almost nothing.
 """

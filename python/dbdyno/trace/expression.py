@@ -224,7 +224,7 @@ class _Parser:
         return TypedExpression(TEXT, literal(self.word()))
 
     def word(self) -> str:
-        """Return a text, with or without quotes."""
+        """Parse a text that is written with or without quotes, and return it without them."""
         self.blanks()
         if self.text[self.at : self.at + 1] in ("'", '"'):
             return self.quoted()

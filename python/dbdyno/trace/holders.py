@@ -12,7 +12,7 @@ just then. What that session did between the begin and the end of the wait is re
   with P the shares that lead from lock to lock and R those that end elsewhere, the result is (I - P)^-1 R, as in an
   absorbing Markov chain.
 
-Checked against `pg_blocking_pids` (docs/explanation/method.md).
+The holders found in this way were checked against `pg_blocking_pids` (docs/explanation/method.md).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KNOWN_LEAST = 0.8
 WAKE_NS, WAKE_SHARE, WAKE_MOST_NS = 10_000_000, 0.5, 1_000_000_000
 """A waiter wakes at most this long after its holder's end: the first value, or the share of its wait if that is longer,
 but at most the last value. On an idle machine it takes .02 to .4 ms; on a busy one the waiter waits for a processor.
-The longer the wait, the fewer transactions span its begin."""
+The longer the wait, the fewer transactions span its start."""
 FLUSHES = ("io:walsync", "io:walwrite", "lwlock:walwrite", "ipc:syncrep")
 """Events of a commit's flush in lower case, because PostgreSQL 17 spells them differently."""
 TUPLE, ROW, LOG = "lock:tuple", "lock:transactionid", "lwlock:walwrite"
@@ -77,7 +77,8 @@ class LockWaits:
     def shares(self) -> dict[str, float]:
         """Return the shares of the time by the holder's activity; empty if not enough is known.
 
-        What is missing to 1 is time without a known holder, which is attributed to the lock itself.
+        If the shares add up to less than 1, the rest is time without a known holder, which is attributed to the lock
+        itself.
         """
         return {name: ns / self.time_ns for name, ns in self.meanwhile.items()} if self.is_known else {}
 
@@ -119,8 +120,8 @@ def _sums(traces: Traces, view: str) -> dict[str, tuple[int, int]]:
 class _Waits:
     """The waits of all sessions as arrays, sorted by session and begin.
 
-    `asked` has number and time, by event, of the lock waits in question: `trace.where` may have restricted the view
-    `waits`.
+    `asked` has the number and time, by event, of the lock waits in the view `waits`, which `trace.conditions` may have
+    restricted.
     """
 
     def __init__(self, traces: Traces) -> None:
@@ -147,7 +148,7 @@ class _Waits:
         return [np.asarray(column) for column in self.traces.connection.execute(query, values).fetchnumpy().values()]
 
     def held(self) -> dict[str, LockWaits]:
-        """Return each lock with its causes."""
+        """Return, for each lock, the waits for it and what its holders did meanwhile."""
         import numpy as np
 
         states = len(self.names) + 2  # the events, work, and unknown
@@ -201,7 +202,7 @@ class _Waits:
         return found / found.sum() if found.sum() > 0 else found
 
     def _by_holder(self, since: Ints, until: Ints, holder: Ints, shares: Shares) -> None:
-        """Add up what the holders did between begin and end of these waits."""
+        """Add up what the holders did between the start and the end of these waits."""
         import numpy as np
 
         for session in np.unique(holder[holder >= 0]):

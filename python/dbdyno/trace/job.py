@@ -20,7 +20,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.trace import early_read
 
 Progress = Callable[[int, int], None]
-"""Called several times a second with the bytes read so far and the total bytes."""
+"""Function that is called several times a second with the bytes read so far and the total bytes."""
 
 _TICK_S = 0.1
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -52,7 +52,7 @@ class Options:
 
 
 class Terminated(BaseException):
-    """SIGTERM or SIGHUP arrived: the stack unwinds as for Ctrl-C."""
+    """Raised when SIGTERM or SIGHUP arrives, so that the stack unwinds as for Ctrl-C."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Names given to commands on traces: an imported run or files, and the reason if none could be read.
+"""Names passed to commands on traces: an imported run or files, and the reason if nothing could be read.
 
 Separate from `source`, because a profile of files needs none of the code for evidence.
 """
@@ -56,7 +56,7 @@ def nothing_read_reason(names: Sequence[str], refused: Sequence[dict[str, str]])
 
 
 def torn_records(unread: Mapping[str, int]) -> int:
-    """Return the number of stretches inside the files that could not be read.
+    """Return the number of places inside the files that could not be read.
 
     A file that ends inside a record is usually still being written; it gets a warning and does not count.
     """

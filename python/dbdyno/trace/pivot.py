@@ -174,7 +174,7 @@ def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any
 
 
 def _lines_between_calls(traces: Traces, by: Sequence[str]) -> list[Line]:
-    """Return the sessions' time between calls that no wait explains: a line per session and file if grouped by them."""
+    """Return the time between calls that no wait explains; one line per session and file if grouped by them."""
     names = {"session": "coalesce(nullif(name, ''), process)", "file": "file"}
     columns = [names.get(text.strip().lower(), "null") for text in by]
     keys = ", ".join(f"{sql} as k{at}" for at, sql in enumerate(columns))
@@ -217,7 +217,7 @@ def _plain(given: Any) -> Any:
 
 
 def calls_by_kind(traces: Traces) -> list[dict[str, object]]:
-    """Return the table of calls by kind, as the core computes it."""
+    """Return the table of calls by kind, in the form in which the core computes it."""
     sums = (
         *("elapsed_ns", "cpu_ns", "self_elapsed_ns", "self_cpu_ns", "self_wait_ns"),
         *("rows", "misses", "self_physical_reads", "self_consistent_reads", "self_current_reads"),

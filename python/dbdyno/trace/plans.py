@@ -1,8 +1,8 @@
 """Execution plans with their row counts, from the STAT lines of a trace.
 
 A plan is written when its cursor is closed, at the end of its first execution, or after each execution; its figures are
-sums over the executions since the cursor was opened. Plans of the same shape are merged: rows are given as the first
-one saw, as mean and as maximum.
+sums over the executions since the cursor was opened. Plans of the same shape are merged: row counts are given for the
+first plan, and as mean and maximum of all.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PlanLine(MergedLine):
 
 
 class Plan(TypedDict):
-    """Merged plans of the same shape; `seen` is the number of times one was written."""
+    """Merged plans of the same shape; `seen` is the number of plans that were merged."""
 
     plan_hash: int | None
     seen: int

@@ -183,7 +183,7 @@ def _by_expressions(names: Sequence[str], request: Request, options: Options, pr
 
 
 def page_of(found: Mapping[str, Any], request: Request, names: Sequence[str], title: str = "") -> JsonObject:
-    """Return the page for an answer of the core.
+    """Return the page made from an answer of the core.
 
     Raises:
         TraceError: no file could be read.

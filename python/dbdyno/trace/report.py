@@ -24,11 +24,11 @@ from dbdyno.trace.statement_types import Binds, Entry, Longest
 from dbdyno.trace.tree import Tree
 
 BINDS = 3
-"""Number of executions of a statement, the longest ones, shown with their bind values."""
+"""Number of longest executions of a statement that are shown with their bind values."""
 OWN_LONGEST = 5
 THINK = "think time"
 TEXT_MOST = 60
-"""Maximum length of a statement's text in a sentence, in characters."""
+"""Maximum length of a statement's text in a sentence [characters]."""
 _QUIET = "coalesce(w.class, '') <> 'idle' and not coalesce(w.think, false)"
 
 

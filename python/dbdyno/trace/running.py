@@ -13,7 +13,7 @@ from dbdyno.base.json_types import JsonObject
 
 @dataclass
 class Running:
-    """What the core runs; `report` is its report, while it runs and at the end."""
+    """Something that the core runs, such as a proxy or a recording; `report` is its latest report."""
 
     core: Any
     report: JsonObject = field(default_factory=dict)
@@ -26,12 +26,12 @@ class Running:
         return self.report
 
     def is_over(self) -> bool:
-        """Return True if it ended without being stopped: its time is over, it exceeded its limit, or it failed."""
+        """Return True if it ended by itself: its time is over, it exceeded its limit, or it failed."""
         return bool(self.core.is_over())
 
     @contextlib.contextmanager
     def until_end(self) -> Iterator[None]:
-        """End it with the block, and keep its last report."""
+        """End it when the `with` block ends, and store its last report."""
         try:
             yield
         finally:

@@ -41,8 +41,9 @@ Row = JsonObject
 class Traces:
     """Opened traces.
 
-    `refused` are the files that could not be read, each with `path` and `sentence`. `torn` is the number of records in
-    files that could not be read; for an import it is 0, because that was reported when the import was made.
+    `refused` are the files that could not be read, each with `path` and `sentence`. `torn` is the number of records
+    inside the files that could not be read; for an import it is 0, because the number was reported when the import was
+    made.
     """
 
     run: Run
@@ -186,7 +187,7 @@ def server_file(path: str, version: str) -> JsonObject:
 
 
 def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
-    """Return the manifest of an import for an answer of the core."""
+    """Return the manifest of an import, made from the core's answer."""
     return {
         **manifest_head("", _utc_now()),
         "files": found.get("files", []),

@@ -1,6 +1,6 @@
 """Creation of a folder that appears completely or not at all: it is filled under another name, synced and renamed.
 
-    with in_place(Path("runs/batch")) as aside:
+    with staged_folder(Path("runs/batch")) as aside:
         ...  # fill it
     # runs/batch exists and is complete
 
@@ -71,7 +71,7 @@ def _reason_of(error: OSError | EvidenceError) -> str:
 
 
 def _make(temp_path: Path, out: Path) -> None:
-    """Create the temporary folder with a note of the process that creates it; remove those left by dead processes."""
+    """Create the temporary folder with a note that names this process; remove folders left by dead processes."""
     with os_errors_as(TraceError, "the folder cannot be made", out, "choose another place with --out"):
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
@@ -82,10 +82,10 @@ def _make(temp_path: Path, out: Path) -> None:
 
 
 def _is_dead(folder: Path) -> bool:
-    """Return True if a process of this host created the folder and no longer exists.
+    """Return True if the folder was created by a process of this host that no longer exists.
 
-    A folder without a note was created just before a kill, or just now: an empty one older than a minute counts as
-    dead.
+    A folder without a note was created just now, or just before its process was killed. It counts as dead if it is
+    empty and older than a minute.
     """
     try:
         maker = json.loads((folder / _MAKER).read_text())

@@ -52,7 +52,7 @@ class Total(Figures):
 
 
 class LeftOut(Figures):
-    """The statements that are not shown."""
+    """Sums over the statements that are not shown."""
 
     statements: int
 
@@ -70,7 +70,7 @@ Wait = TypedDict(
         "max_ns": int,
     },
 )
-"""An event inside calls of a statement, or between them."""
+"""Waits for one event inside the calls of a statement, or between them."""
 
 
 class Relative(TypedDict):
@@ -149,14 +149,14 @@ class Totals(TypedDict):
 
 
 class StatementOptions(TypedDict):
-    """The options with which the statements were requested."""
+    """Options with which the page was requested."""
 
     sort: str
     merge_literals: bool
 
 
 class StatementsPage(TypedDict):
-    """The content specific to this page."""
+    """The content that is specific to the page about statements."""
 
     statements: list[Entry]
     left_out: LeftOut

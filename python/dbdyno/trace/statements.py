@@ -44,7 +44,7 @@ SORTS = {
     "current": "current_reads",
     "misses": "misses",
 }
-"""Values of `--sort` with the figure to sort by, largest first."""
+"""Values of `--sort`, each with the figure by which statements are sorted, largest first."""
 
 _STEP = (
     "case when kind = 'parse' then 'parse' when kind in ('exec', 'unmap', 'sort unmap', 'rpc exec')"
@@ -139,7 +139,7 @@ def _keys(traces: Traces, merge: bool) -> None:
 
 
 def _by_key(rows: list[Row]) -> dict[str, Entry]:
-    """Return rows by statement and step as one entry per statement."""
+    """Combine rows, one per statement and step, into one entry per statement."""
     found: dict[str, Entry] = {}
     for row in rows:
         entry = found.setdefault(row["key"], {"statement": row["key"], "steps": []})
@@ -166,7 +166,7 @@ def _sum(rows: Sequence[Figures]) -> Figures:
 
 
 def _describe(traces: Traces, found: dict[str, Entry]) -> None:
-    """Add what is known of each statement to its entry."""
+    """Add what is known about each statement to its entry."""
     known: dict[str, list[Row]] = {}
     for row in traces.rows("select * from keys order by file, line"):
         known.setdefault(row["key"], []).append(row)
@@ -197,7 +197,7 @@ def _is_wanted(entry: Entry, request: Request) -> bool:
 
 
 def _complete(traces: Traces, entries: list[Entry]) -> None:
-    """Add waits, plans and relatives to the statements shown, with one query each for all of them."""
+    """Add waits, plans, callers and called statements to the entries shown, with one query of each kind for all."""
     keys = [entry["statement"] for entry in entries]
     traces.connection.execute("create or replace temp table shown as select unnest($1::varchar[]) as key", [keys])
     waits = _waits(traces)
@@ -268,7 +268,7 @@ def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[Relati
 
 
 def _totals(entries: list[Entry]) -> dict[str, Totals]:
-    """Return the call table over all statements: the client's and the recursive ones."""
+    """Return two call tables: over all statements of the client, and over all recursive ones."""
     totals: dict[str, Totals] = {}
     for name, wanted in (("client", False), ("recursive", True)):
         mine = [entry for entry in entries if entry["recursive"] is wanted]

@@ -1,7 +1,7 @@
 """Activity of each session by interval: CPU and classes of waits over time.
 
-A wait that spans several intervals is divided among them. The time of CPU use inside a call is not known: a call's own
-CPU is spread evenly over the call. What is left of an interval is `unaccounted`; it can be negative, because CPU used
+A wait that spans several intervals is divided among them. It is not known when a call used the CPU, so its own CPU time
+is spread evenly over the call. The rest of an interval is `unaccounted`; it can be negative, because CPU time used
 inside a wait counts for both.
 """
 

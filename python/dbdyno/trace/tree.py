@@ -50,11 +50,11 @@ class Call(Sums):
 
 
 WaitFigures = TypedDict("WaitFigures", {"event": str, "class": str, "count": int, "total_ns": int})
-"""An event directly inside calls."""
+"""Waits for one event directly inside calls."""
 
 
 class Node(Sums):
-    """A line of the tree: the calls of a statement, or `folded` small branches with everything below them."""
+    """A line of the tree: the calls of a statement, or a number (`folded`) of small branches merged into one line."""
 
     level: int
     folded: int

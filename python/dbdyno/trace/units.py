@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from dbdyno.base.errors import TraceError
 
 LONGEST_NS = 10 * 365 * 86_400 * 10**9
-"""Ten years: the longest time that fits on the clocks of evidence."""
+"""Longest time that evidence can store: ten years [ns]."""
 
 _UNITS = {
     "ns": 1,
@@ -43,7 +43,7 @@ def length_ns(text: str, where: str) -> int:
 def moment_ns(text: str, where: str) -> int:
     """Parse an ISO 8601 moment and return it in ns since 1970.
 
-    Without a zone it is UTC, as are the stamps of traces without a zone (before 12.2).
+    Without a zone the moment is in UTC, like the time stamps of traces without a zone (Oracle before 12.2).
 
     Raises:
         TraceError: the text is not a moment.

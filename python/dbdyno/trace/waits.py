@@ -1,4 +1,4 @@
-"""Waits of one event: number, durations, distribution, the longest ones, course over time.
+"""Waits for one event: number, durations, distribution, the longest ones, and their course over time.
 
 Quantiles are exact. Their intervals are based on order statistics and assume independent waits; waits of one session
 depend on each other, so the page carries a note about it.
@@ -49,7 +49,7 @@ Event = TypedDict(
         "max_ns": int,
     },
 )
-"""An event in the list of events."""
+"""A line of the list of events."""
 
 
 class Summary(TypedDict):
@@ -79,7 +79,7 @@ class Quantile(TypedDict):
 
 
 class Interval(TypedDict):
-    """The waits that began in an interval."""
+    """Figures of the waits that began in one interval."""
 
     at_ns: int
     count: int
@@ -90,7 +90,7 @@ class Interval(TypedDict):
 
 
 class Series(TypedDict):
-    """The intervals in which a wait began."""
+    """The intervals in which at least one wait began."""
 
     every_ns: int
     rows: list[Interval]
@@ -194,7 +194,7 @@ def _nothing(traces: Traces, request: Request) -> str:
 
 
 def _has_any(traces: Traces) -> bool:
-    """Return True if the traces have waits at all, regardless of a condition."""
+    """Return True if the traces have any waits, without regard to a condition."""
     return traces.connection.execute("select 1 from memory.main.waits limit 1").fetchone() is not None
 
 
@@ -284,7 +284,7 @@ def _histogram(values: NDArray[np.int64], per_decade: int) -> dict[str, list[flo
 
 
 def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]]:
-    """Return the share of waits that took at least a given time, at logarithmically spaced ranks."""
+    """Return points of the curve of the share of waits that took at least a given time, at log-spaced ranks."""
     import numpy as np
 
     ranks = np.unique(np.geomspace(1, values.size, points).astype(int))

@@ -1,8 +1,8 @@
 """Reader of HammerDB's results: `jobs ID result` and `jobs ID timing` as JSON, or a log with the line TEST RESULT.
 
-NOPM are new orders a minute, the operations of TPROC-C; throughput is NOPM / 60. Times by transaction are in `timing`
-alone; those of NEWORD are the arm's. The start is that of the job, or the time at the head of the log; HammerDB writes
-both in the local time of its machine, which is taken as the local time here.
+NOPM are new orders a minute, the operations of TPROC-C; throughput is NOPM / 60. Only `timing` has times by
+transaction; the times of NEWORD become those of the arm. The start is that of the job, or the time at the head of the
+log. HammerDB writes both in the local time of its machine; they are read in the time zone of this machine.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def read(text: str, where: str) -> Contents:
     """Return the executions of each command.
 
     Raises:
-        EvidenceError: The text is not such JSON, or was written by a version without the single times.
+        EvidenceError: The text is not such JSON, or comes from a version that does not write the time of each
+            execution.
     """
     results = json_object(parse_json(text, where), "the file", where).get("results")
     if not isinstance(results, list) or not results:

@@ -22,7 +22,7 @@ def matches(head: str) -> bool:
 
 
 def read(text: str, where: str) -> Contents:
-    """Return the samples.
+    """Return the samples of the file as timed operations.
 
     Raises:
         EvidenceError: The file is XML, or no sample can be read.

@@ -30,7 +30,7 @@ SETTINGS = {
     "threads": re.compile(r"^number of threads: (\d{1,9})", re.MULTILINE),
 }
 EPOCH_S = 10**9
-"""Smallest time that is from --progress-timestamp; smaller ones count from the start [s]."""
+"""Progress times from this value on are UNIX times (--progress-timestamp); smaller ones count from the start [s]."""
 ENGLISH = "run pgbench with LC_ALL=C, and keep all that it prints"
 
 

@@ -1,7 +1,8 @@
 """Reader of the files that `pgbench --log` writes: a line per transaction, or sums of `--aggregate-interval`.
 
-A line is `client transaction time script epoch us [lag] [retries]`; the time counts from the intended start if a rate
-was given, so latency does, too. A skipped or failed transaction has that word instead of its time.
+A line is `client transaction time script epoch us [lag] [retries]`. If a rate was given, the time counts from the
+intended start, and so does the latency. A skipped or failed transaction has the word `skipped` or `failed` instead of
+its time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FAILURES = 13
 
 
 def matches(head: str) -> bool:
-    """Return True if the first line is one of a log."""
+    """Return True if the first line is a line of such a log."""
     first = head.split("\n", 1)[0].strip()
     return bool(LINE.fullmatch(first) or AGGREGATE.fullmatch(first))
 

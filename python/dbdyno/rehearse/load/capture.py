@@ -25,7 +25,7 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
         folder: The captured run.
         database: Database of the old server. If the capture has sessions of this database, those of others are left
             out.
-        samples: Number of executions that stand for each statement.
+        samples: Number of sample executions of each statement.
         key_file: Key of the messages if they are encrypted.
 
     Raises:
@@ -90,7 +90,7 @@ def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statemen
 
 
 def _sessions(run: Run) -> dict[int, tuple[str, str]]:
-    """Return user and database of each session from its name: `psql 4711 (user@database)`."""
+    """Return the user and database of each session, taken from its name: `psql 4711 (user@database)`."""
     with memory_connection() as connection:
         create_views(connection, run)
         rows = connection.execute("select session, name from sessions").fetchall()

@@ -1,7 +1,7 @@
 """Values that auto_explain logged with the plans of statements (`auto_explain.log_parameter_max_length`, since 16).
 
     values = logged_values([Path("postgresql.log")])
-    values.of("select * from t where id = $1", 5)        # up to five executions, by the quantiles of their time
+    values.executions_of("select * from t where id = $1", 5)    # up to five, by the quantiles of their time
 
 Left out are executions whose values the server truncated, and those of a prepared statement without its values.
 """

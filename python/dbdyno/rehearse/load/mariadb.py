@@ -1,4 +1,4 @@
-"""Load from a MariaDB: the statements that its digests count, with the texts that its performance schema remembers.
+"""Load from a MariaDB server: statements counted in its digests, with sample texts from its performance schema.
 
 The statements are executed on PostgreSQL unchanged: those that only MariaDB understands fail on both sides, and are
 left out with the server's message as the reason.
@@ -17,7 +17,7 @@ NO_TEXT = "the server remembers no text of it with values (events_statements_his
 
 
 def load_of_mariadb(dsn: str, samples: int) -> Load:
-    """Return the statements that a MariaDB has counted, with the texts that it remembers as their samples.
+    """Return the statements that a MariaDB server has counted, with the texts that it still has as their samples.
 
     Args:
         dsn: The server; its database limits the load to one schema.
@@ -25,7 +25,7 @@ def load_of_mariadb(dsn: str, samples: int) -> Load:
 
     Raises:
         SnapshotError: The server does not answer, or its performance schema has no statements.
-        TargetError: It has counted none.
+        TargetError: The server has counted no statements.
     """
     history = read_history(dsn)
     schema = _schema(dsn)

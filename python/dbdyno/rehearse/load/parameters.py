@@ -2,7 +2,7 @@
 
 A parameter that is compared with a column, assigned to it or inserted into it takes the column's most common values by
 their frequency and the quantiles of its histogram, as `pg_stats` has them. Others take a value of their type. Values
-that go into a unique column are new ones, so that an INSERT does not fail for them.
+for a unique column are new to it, so that an INSERT does not violate uniqueness.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BY_TYPE = {
     114: ("{}",),
     3802: ("{}",),
 }
-"""Values by type OID."""
+"""Values for parameters without a known column, by type OID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ColumnStatistics:
         common: Most common values.
         frequencies: Their shares of all rows.
         bounds: Bounds of the histogram of all other values.
-        is_unique: True if a unique index has this column alone.
+        is_unique: True if the table has a unique index on only this column.
     """
 
     common: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ Columns = Mapping[str, Mapping[str, ColumnStatistics]]
 
 
 def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
-    """Return, for each parameter, the table and column that it is compared with, assigned to or inserted into."""
+    """Return the table and column with which each parameter is compared, or to which it is assigned or inserted."""
     from sqlglot import expressions as exp
 
     tree = parse_sql(text)
@@ -143,7 +143,7 @@ def _new_value(kind: int, share: float, statistics: ColumnStatistics) -> str:
 
 
 def _new_number(largest: int | None, share: float, statistics: ColumnStatistics) -> int:
-    """Return a number unlikely to be in a unique column: far above its values, else just outside their range."""
+    """Return a number that is unlikely to be in a unique column: far above its values, or just outside their range."""
     values = [_number(text) for text in (*statistics.bounds, *statistics.common)]
     numbers = [int(value) for value in values if value.is_finite()]
     low, high = min(numbers, default=0), max(numbers, default=0)

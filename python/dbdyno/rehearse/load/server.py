@@ -45,7 +45,7 @@ where s.schemaname not in ('pg_catalog', 'information_schema')
 """
 _TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeric|uuid)\s+\$(\d+)", re.I)
 _PLANNED = re.compile(r"[\s(]*(select|insert|update|delete|merge|with|values|table)\b", re.I)
-"""Statement beginnings for which pg_stat_statements replaces literals; all other texts are kept as typed."""
+"""First words of statements in which pg_stat_statements replaces literals; all other texts stay as they were sent."""
 _SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
 
 
@@ -68,9 +68,9 @@ def with_generated_values(
     Statements that read system catalogs only are left out: they come from tools and drivers, not from the load.
 
     Args:
-        conn: A session at the server.
+        conn: A session on the server.
         counted: The statements, the one with the most time first.
-        samples: Number of sets of values for each.
+        samples: Number of sets of values for each statement.
         logged: Values that auto_explain logged, which are preferred.
     """
     columns = column_statistics(conn)
@@ -93,7 +93,7 @@ def with_generated_values(
 
 
 def _about_catalogs(counted: Sequence[Counted], expected: Sequence[Counted]) -> str:
-    """Return a sentence about statements that were left out because they read system catalogs only."""
+    """Return a sentence about statements that were left out because they read only system catalogs."""
     count = len(counted) - len(expected)
     if not count:
         return ""

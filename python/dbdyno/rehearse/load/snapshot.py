@@ -3,7 +3,7 @@
     load_of_snapshot(Store(Path("snaps")), "snap:1..12", server)   # counted between two snapshots
     load_of_snapshot(Store(Path("snaps")), "snap:last", server)    # counted since the last reset
 
-Snapshots hold the texts of the statements that are first in some order; a note has the share of the others.
+A snapshot has texts only of the statements at the top of its rankings; a note gives the share of the others.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _of_database(last: Snapshot, counters: Counters, database: str) -> tuple[Cou
 
 
 def _with_texts(last: Snapshot, counters: Counters) -> tuple[list[Counted], list[str]]:
-    """Return the statements whose texts the snapshot has, by time, and a sentence about those without text."""
+    """Return the statements with a text in the snapshot, sorted by time, and a sentence about those without text."""
     texts: dict[int, str] = {}
     if (relation := last.relation(_TEXTS)) is not None and last.problem(_TEXTS) is None:
         texts = dict(_query(last, f"select queryid, query from {relation}"))  # noqa: S608 - names of ours

@@ -59,7 +59,7 @@ def outcome_of(replays: Replays, name: str) -> Outcome:
 
 
 def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
-    """Return the figures of a side at a speed: sums and means over its turns."""
+    """Return the figures of one side at one speed: sums and means over the turns."""
     own = [turn for turn in turns if turn.side == side and turn.speed == speed]
     if not own:
         return None
@@ -156,7 +156,7 @@ def _share(row: TableRow) -> str:
 
 
 def _statements(turns: Sequence[Turn]) -> list[TableRow]:
-    """Return the statements whose answers differed from the capture's, with counts by side."""
+    """Return the statements whose answers differed from those in the capture, with counts by side."""
     found: dict[str, JsonObject] = {}
     for turn in turns:
         for one in turn.report["differing"]:
@@ -169,7 +169,7 @@ def _statements(turns: Sequence[Turn]) -> list[TableRow]:
 
 
 def _notes(turns: Sequence[Turn]) -> list[str]:
-    """Return notes on what a server did not provide; texts of the core are left out, since they may contain values."""
+    """Return notes about what a server did not provide, without texts of the core, which may contain values."""
     said = {
         f"Not known of the {turn.side} side: {key} ({why})."
         for turn in turns

@@ -1,7 +1,7 @@
 """Turns of a replay: the capture on one side after the other, first at its own speed, then faster.
 
 Each side has three turns at the capture's own speed and two at every other speed, in random order. A side that kept
-pace in no turn of a speed has fallen behind; of the higher speeds it then gets only the one without think times.
+pace in no turn at a speed has fallen behind; of the higher speeds, it then gets only the one without think times.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """All turns of both sides, facts about the capture, and why it ended early (empty if it did not)."""
+    """All turns of both sides, facts about the capture, and why the replay ended early (empty if it did not)."""
 
     turns: tuple[Turn, ...]
     capture: JsonObject
@@ -83,7 +83,7 @@ class Player:
         run: The captured run.
         request: What is replayed.
         capture: Facts about the capture, as the core reports them.
-        show: Called with a line on the progress.
+        show: Function that is called with a line about the progress.
         stop: Returns True if the user asked to stop.
     """
 
@@ -168,7 +168,7 @@ def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -
 
 
 def kept_pace_at(turns: list[Turn] | tuple[Turn, ...], side: str, speed: float) -> list[bool]:
-    """Return, for each turn of a side at a speed, whether it kept pace."""
+    """Return, for each turn of one side at one speed, whether it kept pace."""
     return [turn.kept_pace for turn in turns if turn.side == side and turn.speed == speed]
 
 

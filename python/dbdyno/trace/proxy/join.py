@@ -24,7 +24,7 @@ from dbdyno.evidence.trace_tables import create_views
 from dbdyno.trace.record.recording import FORMAT as RECORDED
 
 MATCHED_LEAST = 0.8
-"""Minimum share of the clients' time that must be matched for an answer."""
+"""Minimum share of the clients' time that must be matched; below it, the page gives no answer."""
 SCHEMA = 1
 _PARTS = """
 create table same as
@@ -86,7 +86,7 @@ class _Runs(NamedTuple):
 
 
 def join_page(client: Path, server: Path) -> JsonObject:
-    """Return the page about two runs.
+    """Return the page that compares the calls of a proxy run with a recording of the server.
 
     Raises:
         TraceError: they are not a proxy run and a recording made at the same time.

@@ -1,10 +1,10 @@
-"""Captures made from the logs of PostgreSQL and MariaDB, which commands read as they read those of the proxy.
+"""Captures made from the logs of PostgreSQL and MariaDB, which commands read like those of the proxy.
 
     found = import_logs(sources, Path("runs/monday"), database="shop")
     found.report["executions"]
 
-The core reads the files (`_core.LogJob`). The folder appears when it is complete; a log without a statement that can be
-used leaves none.
+The core reads the files (`_core.LogJob`). The folder appears when it is complete; no folder is created for a log
+without a usable statement.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def import_logs(
     progress: Progress | None = None,
     key_file: Path | None = None,
 ) -> LogImport:
-    """Import logs as a capture into the new folder `out`; `database` keeps the sessions of one database.
+    """Import logs as a capture into the new folder `out`; `database` limits it to the sessions of one database.
 
     With `key_file`, messages are kept encrypted with its key.
 
     Raises:
-        TraceError: The files are no logs, or have no statement that can be used; nothing is written then.
+        TraceError: The files are not logs, or have no usable statement; nothing is written then.
         EvidenceError: The evidence cannot be written.
     """
     started = datetime.now(UTC).isoformat()
@@ -98,7 +98,7 @@ def _request(sources: LogSources, out: Path, database: str | None) -> JsonObject
 
 
 def _run(request: Mapping[str, Any], progress: Progress | None) -> Report:
-    """Run the import on a thread of the core, so that this one can show progress and react to Ctrl-C."""
+    """Run the import in a thread of the core, so that the calling thread can show progress and react to Ctrl-C."""
     job = _core.LogJob(json.dumps(request))
     try:
         while not job.is_over():
@@ -115,7 +115,7 @@ def _run(request: Mapping[str, Any], progress: Progress | None) -> Report:
 
 
 def _refused_files(report: Report) -> Iterator[str]:
-    """Yield a sentence for each file that is no log, or could not be read to its end."""
+    """Yield a sentence for each file that is not a log, or could not be read to its end."""
     for file in report["files"]:
         name = Path(file["path"]).name
         if file["broken"]:
@@ -158,7 +158,7 @@ def _require_statements(report: Report, sources: LogSources, refused: Sequence[s
 
 
 def _next_step(report: Report, sources: LogSources, database: str | None) -> str:
-    """Return what to do about a log without a statement that can be used."""
+    """Return what to do about a log without a usable statement."""
     if database and any("database" in one["reason"] for one in report["unused"]):
         return f"check the name {database!r}, or leave out --database to keep the statements of all databases"
     return _LOG_ALL_MARIADB if sources.is_mariadb else _LOG_ALL

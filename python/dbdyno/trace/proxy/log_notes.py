@@ -9,11 +9,11 @@ from dbdyno.trace.proxy.log_report import Reason, Report
 
 _SHORTEST_NS = 1_000_000
 _ENOUGH = 20
-"""Number of executions from which the shortest duration shows what is not logged."""
+"""Minimum number of executions for the conclusion that the server does not log durations below the shortest one."""
 
 
 def describe_reason(reason: Reason) -> str:
-    """Return a reason with the number of entries and the places of the first ones."""
+    """Return a reason in words, with the number of entries and the places of the first ones."""
     places = ", ".join(reason["places"]) + (", …" if reason["count"] > len(reason["places"]) else "")
     return f"{reason['count']:,} x {reason['reason']} ({places})"
 

@@ -1,4 +1,4 @@
-"""What the core says about an import of logs."""
+"""Types of the core's report about an import of logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class FileReport(TypedDict):
-    """What was read of a file; times are in ns since 1970."""
+    """What was read from one file; times are in ns since 1970."""
 
     path: str
     bytes: int
@@ -32,7 +32,7 @@ class Reason(TypedDict):
 
 
 class Report(TypedDict):
-    """What the core says about an import."""
+    """The core's report about an import of logs."""
 
     files: list[FileReport]
     sessions: int

@@ -1,4 +1,4 @@
-"""A proxy from begin to end: a run folder that every command on traces can read.
+"""Running of a proxy from start to end, which leaves a run folder that every command on traces can read.
 
     with run_proxy(ProxyOptions("127.0.0.1:6543", server_of("db:5432")), Path("runs/now")) as it:
         ...                      # clients connect to it.address
@@ -34,7 +34,7 @@ _SPIN_MOST_NS = 10_000_000
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """Address to listen on, server to connect to, and what to keep; with a key, messages are kept encrypted."""
+    """Address to listen on, server to connect to, and what to store; with a key, messages are stored encrypted."""
 
     listen: str
     server: tuple[str, int]
@@ -74,7 +74,7 @@ def server_of(text: str) -> tuple[str, int]:
 
 
 def spin_ns(text: str) -> int | None:
-    """Parse the time to poll for the next message without sleeping: `auto` (None: as long as it helps), `off`, a time.
+    """Parse how long to poll for the next message without sleeping: a time, `off`, or `auto` (None: while it helps).
 
     Raises:
         TraceError: the text is not a time, or is more than 10 ms.
@@ -93,7 +93,7 @@ def spin_ns(text: str) -> int | None:
 
 @contextlib.contextmanager
 def run_proxy(options: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
-    """Forward clients until the block ends; then the run is in `out`.
+    """Forward the clients' messages until the `with` block ends; then the run is in `out`.
 
     Raises:
         TraceError: the proxy cannot run, or no client connected.
@@ -123,7 +123,7 @@ def run_proxy(options: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
 
 
 def manifest_of(report: JsonObject, options: ProxyOptions, started: str) -> JsonObject:
-    """Return the manifest of the proxy's evidence for the core's report."""
+    """Return the manifest of the proxy's evidence, made from the core's report."""
     version = str(report.get("version", "")).partition(" ")[0]
     title = f"the clients' side of PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s"
     return {

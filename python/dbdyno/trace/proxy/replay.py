@@ -1,10 +1,10 @@
 """Replay of a proxy's capture: `run_replay` runs it, `sentences` describes the result.
 
-with run_replay(Path("runs/now"), connection, Wanted(speed=1.0), KeyPlan()) as it:
+with run_replay(Path("runs/now"), connection, ReplayOptions(speed=1.0), KeyPlan()) as it:
     ...
 it.report["rows_differ"]
 
-Keys are mapped where the plan of keys says so; an empty one maps none.
+Keys are mapped as the `KeyPlan` says; an empty `KeyPlan` maps none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dbdyno.evidence.capture_keys import sentences as key_sentences
 from dbdyno.evidence.captures import LIMITS, open_capture
 
 FASTEST = 0.0
-"""The speed without any waiting."""
+"""Value of `speed` for a replay without any waiting."""
 _SPEED_MOST = 1e6
 
 
@@ -32,8 +32,8 @@ _SPEED_MOST = 1e6
 class ReplayOptions:
     """Options of a replay: its speed, whether commits keep their order, whether it may write, and the part to run.
 
-    `from_ns` and `to_ns` are relative to the capture's first message. `session_sql` is executed at the begin of each
-    session; `timed` keeps the time of each transaction.
+    `from_ns` and `to_ns` are relative to the capture's first message. `session_sql` is executed at the start of each
+    session; with `timed`, the time of each transaction is stored.
     """
 
     speed: float = 1.0
@@ -54,7 +54,7 @@ class RunningReplay:
     elapsed_ns: list[int] = field(default_factory=list)
 
     def read_progress(self) -> JsonObject:
-        """Return its progress."""
+        """Return the progress of the replay."""
         found: JsonObject = json.loads(self.player.progress())
         return found
 
@@ -94,7 +94,7 @@ def run_replay(
     keys: KeyPlan,
     messages: Path | None = None,
 ) -> Iterator[RunningReplay]:
-    """Run a capture again until it is over; stop it if the block ends earlier.
+    """Replay a capture until it is over, or until the `with` block ends.
 
     `messages` is the folder with the decrypted messages if those of the capture are encrypted.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dbdyno.base.json_types import JsonObject
 
 _SHOWN = 4
-"""Maximum number of events of which seen and estimated numbers are mentioned."""
+"""Maximum number of events for which the seen and the estimated number of waits are mentioned."""
 _SHORT = 1.02
-"""Ratio of the estimated to the seen number of waits from which an event is mentioned."""
+"""Ratio of the estimated to the seen number of waits above which an event is mentioned."""
 
 
 def look_warnings(report: JsonObject) -> list[str]:

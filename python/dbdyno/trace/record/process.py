@@ -24,7 +24,7 @@ _TITLE = "postgres: "
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """A process of a server; with `only`, this process alone is meant, with its parallel workers."""
+    """A process of a server; `only` means this process and its parallel workers instead of the whole server."""
 
     pid: int
     only: bool = False
@@ -65,7 +65,7 @@ def _of_folder(folder: Path) -> int:
 
 
 def _of_process(pid: int) -> ServerProcess:
-    """Return a backend alone, or the whole server if the process is the postmaster."""
+    """Return the process: only this backend, or the whole server if it is the postmaster."""
     try:
         title = _title(pid)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A recording from begin to end: a run folder that every command on traces can read.
+"""Recording of a server from start to end, which leaves a run folder that every command on traces can read.
 
     with recording(place, Path("runs/now")) as it:
         ...                      # the server works
@@ -80,7 +80,7 @@ Texts = Callable[[Sequence[str]], Mapping[str, str]]
 def recording(
     place: ServerProcess, out: Path, options: RecordingOptions | None = None, texts: Texts | None = None
 ) -> Iterator[Recording]:
-    """Record until the block ends; then the run is in `out`.
+    """Record until the `with` block ends; then the run is in `out`.
 
     `texts` is called for statement texts that could not be read in time.
 
@@ -133,7 +133,7 @@ def _complete_texts(folder: Path, report: JsonObject, texts: Texts | None) -> No
 
 
 def manifest_of(report: JsonObject, options: RecordingOptions, started: str) -> JsonObject:
-    """Return the manifest of a recording for the core's report."""
+    """Return the manifest of a recording, made from the core's report."""
     version = str(report.get("version", "")).partition(" ")[0]
     return {
         **manifest_head(f"PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s", started),

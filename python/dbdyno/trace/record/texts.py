@@ -1,4 +1,4 @@
-"""Texts of statements that watchpoints could not read in time, from pg_stat_statements by query id, at the end.
+"""Texts of statements that watchpoints could not read in time, read from pg_stat_statements at the end.
 
 A statement that has ended, and was followed by another before the recorder looked at its session, is known only by its
 query id.
