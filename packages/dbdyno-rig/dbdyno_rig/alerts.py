@@ -2,10 +2,10 @@
 
     create threshold CD_IO_TM_W_SM_RQ comparison='>', warning=1000, critical=10000, occurrences=2
 
-A threshold belongs to a metric, or to one object of it (METRIC.OBJECT). At every collection the mean of the last
-`observation` values is compared with the limits. After `occurrences` consecutive means over a limit its alert begins;
-it ends at the first mean that is not over it. An alert is a sequence: each change of severity is a separate entry (1_1
-warning, 1_2 critical, 1_3 clear). Nothing else in the model raises alerts: its disks and cells do not fail.
+A threshold belongs to a metric, or to one object of that metric (METRIC.OBJECT). At every collection the mean of the
+last `observation` values is compared with the limits. After `occurrences` consecutive means over a limit its alert
+begins; it ends at the first mean that is not over it. An alert is a sequence: each change of severity is a separate
+entry (1_1 warning, 1_2 critical, 1_3 clear). Nothing else in the model raises alerts: its disks and cells do not fail.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """Return the entry's name: sequence and step."""
+        """Return the entry's name: the number of its sequence and of its step, such as `1_2`."""
         return f"{self.sequence}_{self.step}"
 
 
@@ -99,7 +99,7 @@ class Alerts:
             return [one for _, one in sorted(self._thresholds.items())]
 
     def set_threshold(self, threshold: Threshold) -> None:
-        """Create a threshold, or replace its limits; its counts start again."""
+        """Create a threshold, or replace the existing one and start counting its occurrences again."""
         with self._lock:
             self.drop_thresholds([threshold.name])
             self._thresholds[threshold.name.lower()] = threshold
@@ -134,7 +134,7 @@ class Alerts:
             self._rewrite(lambda one: replace(one, examined_by=by) if one.name in wanted else one)
 
     def state(self, row: Row, at_ns: int) -> str:
-        """Return the severity of a row's metric and object at a collection."""
+        """Return the severity of the metric and object in `row` at the collection of time `at_ns`."""
         with self._lock:
             found = [states for at, states in self._states if at == at_ns]
         return found[0].get((row[2], row[1]), _LEVELS[0]) if found else _LEVELS[0]
@@ -178,7 +178,7 @@ class Alerts:
         return alert
 
     def _end(self, alert: Alert, row: Row, at_ns: int, severity: str) -> Alert | None:
-        """End an entry, add the next one of its sequence and return that; None if the alert is over."""
+        """End an entry, append the next entry of its sequence and return that entry, or None if the alert is over."""
         self._rewrite(lambda one: replace(one, end_ns=at_ns) if one.name == alert.name else one)
         over = severity == "clear"
         following = replace(

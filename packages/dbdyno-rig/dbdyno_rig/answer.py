@@ -41,7 +41,7 @@ def detail(things: Sequence[ListedObject], columns: Sequence[str]) -> str:
 
 
 def xml(things: Sequence[ListedObject], columns: Sequence[str], kind: str, cell: str, started_ms: int) -> str:
-    """Return a document with the name of the cell and the start time of its service in ms since 1970."""
+    """Return the objects as an XML document, with the cell's name and the start time of its service [ms since 1970]."""
     tag = TAGS.get(kind, kind)
     lines = [_head(cell, started_ms)]
     for thing in things:
@@ -54,7 +54,7 @@ def xml(things: Sequence[ListedObject], columns: Sequence[str], kind: str, cell:
 
 
 def xml_error(words: str, cell: str, started_ms: int) -> str:
-    """Return an error as a document."""
+    """Return an error as an XML document."""
     return f"{_head(cell, started_ms)}\n<error>{escape(words)}</error>\n</cli-output>\n"
 
 

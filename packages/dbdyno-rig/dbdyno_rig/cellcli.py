@@ -1,7 +1,7 @@
-"""The program `cellcli` of a modelled cell: runs one command, a script on its input, or a conversation.
+"""The program `cellcli` of a modelled cell: runs one command, a script from standard input, or an interactive session.
 
     cellcli -e list cell        one command; its words are joined by blanks
-    cellcli -n -x < script      one command per line, `-` at its end continues it in the next line
+    cellcli -n -x < script      one command per line, `-` at its end continues it on the next line
     cellcli                     the same at a prompt, until EXIT or QUIT
 
 | option | meaning |
@@ -53,7 +53,7 @@ class BadOptionError(Exception):
 
 
 def parse_options(words: Sequence[str]) -> StartOptions:
-    """Return the options in these words.
+    """Return the cellcli options that the words of a command line contain.
 
     Raises:
         BadOptionError: An option is unknown.
@@ -90,7 +90,7 @@ def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> ProgramResult:
 
 
 class Conversation:
-    """A conversation with cellcli: takes lines, returns answers."""
+    """An interactive session of cellcli: takes lines and returns answers."""
 
     def __init__(self, cell: Cell, options: StartOptions) -> None:
         self.cell = cell
@@ -101,13 +101,13 @@ class Conversation:
 
     @property
     def prompt(self) -> str:
-        """Return the prompt for the next line; empty if there are no prompts."""
+        """Return the prompt for the next line, or "" if prompts are off."""
         if not self.options.prompts:
             return ""
         return MORE if self.held else PROMPT
 
     def begin(self) -> str:
-        """Return the banner; empty if there is none."""
+        """Return the banner, or "" if there is none."""
         if not self.options.banner:
             return ""
         now = datetime.fromtimestamp(self.cell.rack.clock_ns() // 10**9, UTC)

@@ -5,10 +5,10 @@
 | alter iormplan dbplan=(...) | shares, levels, limits, flashCache and flashLog per database |
 | create, drop flashcache all [size=] | the cache is really empty, and fills again |
 | alter flashcache all flush, cancel flush | dirty lines go to disk; writes bypass the cache |
-| create, drop flashlog all | the race begins, ends |
-| alter cell flashCacheMode= | for the next flash cache |
+| create, drop flashlog all | log writes go to flash and disk at once, or to disk only |
+| alter cell flashCacheMode= | applies to the next flash cache that is created |
 | alter cell restart services all | counters and history start again |
-| alter griddisk all, NAMES cachingPolicy= | of whole groups |
+| alter griddisk all, NAMES cachingPolicy= | the policy changes for whole groups of grid disks |
 | create, drop griddisk all flashdisk, harddisk prefix= | space is allocated; nothing does I/O there |
 | create, alter, drop threshold; alter, drop alerthistory | see `alerts` |
 
@@ -64,7 +64,7 @@ def _describe(change: Change) -> str:
 
 
 def _help(change: Change) -> str:
-    """Return the topics, or the syntax of those that begin with the words asked for."""
+    """Return the HELP topics, or the syntax of the commands that begin with the requested words."""
     forms = {f"{verb} {kind}": form for (verb, kind), (_, form) in _COMMANDS.items()}
     forms |= {f"list {kind}": _LIST for kind in KINDS}
     asked = " ".join((change.kind, *change.words))
@@ -90,7 +90,7 @@ def _refuse_others(change: Change, *words: Sequence[str], options: Sequence[str]
 
 
 def _size(change: Change) -> int | None:
-    """Return the bytes of `size=`, in whole units and at least one unit, or None without `size=`."""
+    """Return the value of `size=` [bytes] in whole units, but at least one unit; None without `size=`."""
     if "size" not in change.options:
         return None
     given = size_bytes(text_of(change.options["size"]).upper())

@@ -99,9 +99,9 @@ def command(
 ) -> None:
     """Serve modelled storage cells, which answer like real ones over SSH, until Ctrl-C.
 
-    An SSH server a cell, behind it the model with a workload in scaled real time: counters move,
-    `drop flashcache` empties it, `flashLog=off` ends the race. The clocks of the cells run at the
-    same speed. The exact options that reach them are printed.
+    Each cell is an SSH server. Behind the cells, the model runs a workload in scaled real time: counters move, the
+    cache is empty after `drop flashcache`, and with `flashLog=off` log writes go only to disk. The clocks of the cells
+    run at the same speed. The command prints the exact options for reaching the cells.
 
     \b
     dbdyno model cells --cells 3 --model exadata-x2

@@ -1,4 +1,4 @@
-"""Text filters, as far as scripts around CellCLI use them: echo, cat, grep, head, tail, sort, wc, uniq.
+"""Text filters, as far as scripts that call CellCLI use them: echo, cat, grep, head, tail, sort, wc, uniq.
 
 Each takes its arguments and its input, and returns output, errors and exit code. The common short options are
 supported; any other is refused with exit code 2 and its name. There are no files.
@@ -167,4 +167,4 @@ PROGRAMS: dict[str, Program] = {
         "false": lambda _words, _given: ProgramResult(code=1),
     }.items()
 }
-"""The programs by name."""
+"""The supported programs, by name."""

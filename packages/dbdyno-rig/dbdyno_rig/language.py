@@ -58,10 +58,10 @@ def refusal(words: str) -> RefusedError:
 
 
 def text_of(value: Value) -> str:
-    """Return a value that is a word.
+    """Return the text of a value, which must be a single word.
 
     Raises:
-        RefusedError: It is a list or a mapping.
+        RefusedError: The value is a list or a mapping.
     """
     if not isinstance(value, str):
         raise_syntax_error()
@@ -109,7 +109,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Change:
-    """Any other command: CREATE, DROP, ALTER, DESCRIBE, HELP.
+    """A command other than LIST: CREATE, DROP, ALTER, DESCRIBE or HELP.
 
     Attributes:
         verb: The command.
@@ -186,7 +186,7 @@ class _Reader:
         return token.text
 
     def peek(self, ahead: int = 0) -> str:
-        """Return a token ahead as a keyword without consuming it; '' for a quoted one and at the end."""
+        """Return the token `ahead` positions further on, in lower case; '' for a quoted token and at the end."""
         at = self.at + ahead
         if at >= len(self.tokens) or self.tokens[at].kind == "quoted":
             return ""

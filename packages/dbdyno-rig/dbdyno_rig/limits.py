@@ -18,7 +18,7 @@ _COUNTS = ("occurrences", "observation")
 
 
 def create_threshold(cell: CellState, change: Change) -> str:
-    """Create a threshold for a metric, or for one object of it, and return what CellCLI prints."""
+    """Create a threshold for a metric, or for one object of that metric, and return what CellCLI prints."""
     if len(change.words) != 1 or "comparison" not in change.options:
         raise_syntax_error()
     name = change.words[0]
@@ -32,7 +32,7 @@ def create_threshold(cell: CellState, change: Change) -> str:
 
 
 def alter_threshold(cell: CellState, change: Change) -> str:
-    """Change the limits of thresholds, whose counts start again, and return what CellCLI prints."""
+    """Change the limits of thresholds, restart the counts of their occurrences, and return what CellCLI prints."""
     if not change.options:
         raise_syntax_error()
     altered = [_change_threshold(one, change) for one in _named_thresholds(cell, change)]
@@ -92,7 +92,7 @@ def _need(kind: str, names: list[str], known: list[str]) -> None:
 
 
 def _change_threshold(threshold: Threshold, change: Change) -> Threshold:
-    """Return the threshold with a command's attributes; invalid values are refused."""
+    """Return the threshold with the attributes that a command sets; raise an error for invalid values."""
     for key, value in change.options.items():
         text = text_of(value)
         if key == "comparison":

@@ -1,6 +1,6 @@
 """Objects that each LIST of a modelled cell shows, from the model's current state or from a collection.
 
-Metrics are those of the cell's collections; everything else is current when asked.
+Metrics come from the cell's collections; everything else shows the state at the time of the LIST.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     quiet                                   a named load
     commit-loop,think_ms=5,sessions=20      a workload of the model and its parameters
 
-A named load only consists of workloads and parameters of the machine that could also be given one by one.
+A named load only combines workloads and machine parameters, which a user could also specify individually.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAMED_LOADS: dict[str, NamedLoad] = {
 
 
 def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: Mapping[str, str]) -> Load:
-    """Return the load of these names and workloads.
+    """Return the load that combines these named loads and workloads.
 
     Args:
         given: Names of loads, or workloads as the user writes them.

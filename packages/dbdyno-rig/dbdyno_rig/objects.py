@@ -1,6 +1,6 @@
 """Objects that can be listed: the attributes of each kind, and those shown if none is named.
 
-Values are kept in two forms: as printed, and exact. Text output shows the first; `-xml` and comparisons use the second.
+Each value has two forms: as printed, and exact. Text output shows the first; `-xml` and comparisons use the second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dbdyno_rig.language import Condition, Query, RefusedError, raise_syntax_err
 
 
 class ShownValue(NamedTuple):
-    """A value: as text, as in XML, and as compared (a number or a text)."""
+    """A value in three forms: as text, as in XML, and as it is compared (a number or a text)."""
 
     text: str
     xml: str
@@ -141,27 +141,27 @@ DEFAULTS: dict[str, tuple[str, ...]] = {
     "threshold": ("name",),
 }
 TAGS = {"metriccurrent": "metric", "metrichistory": "metric"}
-"""Name of an object in XML, if it differs from its kind."""
+"""Name of an object's XML element by kind, where it differs from the name of the kind."""
 
 
 def text_value(text: str) -> ShownValue:
-    """Return a text as a value."""
+    """Return a text as a `ShownValue`."""
     return ShownValue(text, text, text)
 
 
 def integer_value(value: int) -> ShownValue:
-    """Return a plain whole number as a value."""
+    """Return a whole number as a `ShownValue` without thousands separators or unit."""
     return ShownValue(str(value), str(value), value)
 
 
 def metric_value(value: float, unit: str) -> ShownValue:
-    """Return a metric's value: rounded with its unit as text, exact in XML."""
+    """Return a metric's value as a `ShownValue`: rounded with its unit as text, exact in XML."""
     xml = str(int(value)) if value == int(value) and abs(value) < 2**63 else repr(value)
     return ShownValue(cellcli_text(value, unit), xml, value)
 
 
 def time_value(ns: int) -> ShownValue:
-    """Return a time in ns as a value: to the second as text, in ms since 1970 in XML."""
+    """Return a time in ns as a `ShownValue`: to the second as text, in ms since 1970 in XML."""
     text = datetime.fromtimestamp(ns // 10**9, UTC).isoformat()
     return ShownValue(text, str(ns // 10**6), text)
 
@@ -202,7 +202,7 @@ def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
 
 
 def select_objects(query: Query, things: list[ListedObject]) -> list[ListedObject]:
-    """Return the objects that a query asks for, in its order.
+    """Return the objects that a query asks for, in the query's order.
 
     Raises:
         RefusedError: An object or attribute does not exist, or a pattern is invalid.

@@ -3,9 +3,9 @@
     virtual time = speed x wall-clock time, or less if the model cannot keep up
 
 Each cell collects at a particular second of the minute, exactly, as real cells do; it shows these values until the next
-minute. Counters begin with the service: at the start, or when it is restarted. The clocks of the cells show the time at
-which the rig began plus virtual time: with a speed of 60 they run sixty times too fast, and everything in the cells is
-consistent with them.
+minute. Counters start at zero whenever the cell's service starts or is restarted. The clocks of the cells show the time
+at which the rig began plus virtual time: with a speed of 60 they run sixty times too fast, and everything in the cells
+is consistent with them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Row = tuple[str, str, str, float, str, str]
 
 @dataclass(frozen=True)
 class Load:
-    """The load of the rack: sessions of a workload of the model, without end.
+    """The load on the rack: sessions that run a workload of the model endlessly.
 
     Attributes:
         workload: The workload.
@@ -103,7 +103,7 @@ class Rack:
         return found
 
     def run_command(self, number: int, do: str, **given: Any) -> None:
-        """Carry out a command of the core.
+        """Run the core's command `do` on a cell.
 
         Raises:
             ModelError: The cell refuses it.
@@ -124,7 +124,7 @@ class Rack:
         return self.began_ns + self.started_ns[number]
 
     def clock_ns(self) -> int:
-        """Return what the clocks of the cells show, in ns since 1970."""
+        """Return the time on the clocks of the cells, in ns since 1970."""
         return self.began_ns + self.now_ns
 
     def advance(self, virtual_ns: int, wall_s: float = 3600.0) -> None:
@@ -146,8 +146,8 @@ class Rack:
     def run(self, stop: threading.Event) -> None:
         """Let time pass in step with the wall clock until `stop` is set.
 
-        `reached` is the speed that the model achieves, smoothed over some seconds. What it cannot achieve in one tick
-        is not made up for later.
+        `reached` is the speed that the model achieves, smoothed over several seconds. What it cannot achieve in one
+        tick is not made up for later.
         """
         last = time.perf_counter()
         while not stop.is_set():

@@ -54,7 +54,7 @@ class RackAccess:
 
     @property
     def reach(self) -> str:
-        """Return the options of `dbdyno cells` that reach the cells."""
+        """Return the options with which `dbdyno cells` reaches the cells."""
         key = f" --key {shlex.quote(str(self.key))}" if self.key else ""
         known = shlex.quote(str(self.known_hosts))
         return f"--hosts {self.hosts} --user {USER} --known-hosts {known}{key}"
@@ -63,7 +63,7 @@ class RackAccess:
 def _write_new(path: Path, data: bytes, mode: int) -> None:
     """Replace a file by a new one that has its access mode from the first byte on.
 
-    If somebody else creates the path meanwhile, above all as a link, it is neither followed nor written to.
+    If somebody else creates the path meanwhile, for example as a link, nothing is written to it or through it.
 
     Raises:
         CellsError: Somebody else has created the path.
@@ -156,7 +156,7 @@ class _Session:
 
 
 def _talks(line: str) -> StartOptions | None:
-    """Return the options in a line that only starts an interactive cellcli, or None for any other line."""
+    """Return the options if a line only starts an interactive cellcli, or None for any other line."""
     try:
         words = words_of(line)
         if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):

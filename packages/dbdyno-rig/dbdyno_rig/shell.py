@@ -3,8 +3,8 @@
     cellcli -e list griddisk | grep -c active; hostname && uptime
 
 There are no files, no variables and no other programs. Shell features such as `>`, `&`, `$x` or a backquote are refused
-by name, so that no answer is mistaken for something else; an unknown program gives the message of a shell that does not
-find it. No line reaches a real shell.
+by name, so that no answer is mistaken for something else; for an unknown program the answer is a shell's "command not
+found" message. No line reaches a real shell.
 """
 
 from __future__ import annotations

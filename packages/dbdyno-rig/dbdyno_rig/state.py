@@ -1,6 +1,6 @@
 """State of a modelled cell that the model itself does not hold: its plan, created grid disks, alerts.
 
-Created grid disks are kept here: nothing does I/O on them, and their counters are zero.
+Created grid disks are recorded only here: nothing does I/O on them, and their counters are zero.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CreatedGridDisk:
 
 @dataclass
 class IormPlan:
-    """Resource management plan as it was entered; the part that the model supports is in effect there."""
+    """Resource management plan as it was entered; the part that the model supports is in effect in the model."""
 
     objective: str = "basic"
     database: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class CellState:
         return self.rack.cell(self.number)
 
     def free_bytes(self, facts: JsonObject, cell_disk: JsonObject) -> int:
-        """Return the bytes of a cell disk that are not allocated."""
+        """Return the number of bytes on a cell disk that are not allocated."""
         of_flash = sum(1 for disk in facts["cell_disks"] if disk["flash"])
         used = sum(g["bytes"] for g in facts["grid_disks"] if g["cell_disk"] == cell_disk["name"])
         used += sum(e.size_bytes for e in self.extra if e.cell_disk == cell_disk["name"])

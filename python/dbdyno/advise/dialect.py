@@ -1,4 +1,4 @@
-"""Wording by engine: where the same kind of evidence is found, and the statements of fixes.
+"""Engine-specific wording: where a kind of evidence is found, and the SQL statements of fixes.
 
 >>> from dbdyno.advise.facts import Facts
 >>> from dbdyno.advise.kinds import Server
@@ -45,12 +45,12 @@ def is_mariadb(facts: Facts) -> bool:
 
 
 def place(facts: Facts, what: str, about: object = "") -> str:
-    """Return where a figure is found on this engine."""
+    """Return the place of a figure on this engine: view and column, or file."""
     return _PLACES[what][is_mariadb(facts)].format(about)
 
 
 def source(facts: Facts, pages: str) -> str:
-    """Return the source of a rule if it is not the one for PostgreSQL, otherwise ""."""
+    """Return the source that a rule cites on MariaDB, or "" on PostgreSQL, where the rule's own source applies."""
     return f"MariaDB documentation, {pages} (2025)" if is_mariadb(facts) else ""
 
 

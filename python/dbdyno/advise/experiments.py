@@ -1,8 +1,8 @@
 """Plans of experiments that could refute a recommendation: the current value of a setting against the proposed one.
 
 Both run under the same load. A written plan names no server: it runs on the embedded engine unless the user adds a
-server. One comment of it is for `--prove`: the advice that it tests, and a code that shows whether the file is
-unchanged.
+server. One comment in the plan is for `--prove`: the advice that the plan tests, and a code that shows whether the file
+is unchanged.
 
     # advice: {"rule": "wal_buffers", "subject": "wal_buffers", "setting": "wal_buffers", "found": "4MB", ...}
 """
@@ -29,7 +29,7 @@ SESSIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class AdvisedChange:
-    """A change that a rule proposed; `engine` is the system identifier of the advised server, "" if not known."""
+    """A change that a rule proposed; `engine` is the system identifier of its server, or "" if that is not known."""
 
     rule: str
     subject: str
@@ -43,8 +43,9 @@ class AdvisedChange:
 class Experiment(AdvisedChange):
     """The advice that an experiment tests.
 
-    With `gains`, the proposed value is expected to be faster, otherwise only not slower. `predicted` is the change of
-    throughput with the ends of its band, by a calibrated machine and for this load; None without one.
+    If `gains` is True, the proposed value is expected to be faster, otherwise only not to be slower. `predicted` is
+    the change of throughput that a calibrated machine predicts for this load, with the ends of its band; None without
+    such a machine.
     """
 
     load: str
@@ -216,7 +217,7 @@ def _prediction_of(finding: Mapping[str, Any], load: str) -> tuple[float, float,
 
 
 def _sessions(finding: Mapping[str, Any]) -> int:
-    """Return the number of sessions: those for which an effect was predicted, else four."""
+    """Return the number of sessions for which an effect was predicted, or four if there is no prediction."""
     return (finding.get("predicted") or {}).get("sessions") or SESSIONS
 
 

@@ -55,7 +55,7 @@ class Facts:
         return {one.name: one for one in self.rows.get(Setting, ())}
 
     def setting(self, name: str) -> Setting | None:
-        """Return a setting, or None if the server has none of this name or the role may not see it."""
+        """Return a setting, or None if the server does not have it or does not show it to the role."""
         return self._settings.get(name)
 
     @property

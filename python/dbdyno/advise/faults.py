@@ -78,7 +78,7 @@ def releases() -> tuple[Release, ...]:
 
 @cache
 def _same_day() -> dict[str, tuple[str, ...]]:
-    """Return, for each minor release, the minor releases of the same day."""
+    """Return, for each minor release, the minor releases that appeared on the same day."""
     return {version: tuple(row[1:]) for row in _rows("same_day.tsv") for version in row if version}
 
 
@@ -116,7 +116,7 @@ def affects(fault: Fault, server: Server) -> bool:
 
 
 def matching_figures(fault: Fault, facts: Facts) -> tuple[Evidence, ...] | MissingEvidence | None:
-    """Return the figures that meet all conditions of a fault, None if one is not met, or why one cannot be checked."""
+    """Return the figures that meet all conditions of a fault, None if one is not met, or why one is unknown."""
     found: list[Evidence] = []
     for word in fault.condition.split():
         answer = _holds(word, facts)

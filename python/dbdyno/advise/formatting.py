@@ -80,7 +80,7 @@ def block_bytes(facts: Facts) -> int:
 
 
 def setting_number(facts: Facts, name: str, default: float) -> float:
-    """Return the number of a setting, or `default` if the role may not see the setting."""
+    """Return a setting as a number, or `default` if the server does not show it to the role."""
     found = facts.setting(name)
     return found.number if found is not None else default
 

@@ -1,7 +1,8 @@
 """Evaluation of all rules: findings, rules without findings, and rules that could not be judged.
 
-Order of the findings: critical ones, then by the share of database time that they may save, then those without a
-measured share, warnings before hints. Findings that an experiment on that engine has refuted come last.
+Order of the findings: first critical findings, then findings by the share of database time that they may save, then
+findings without a measured share, warnings before hints. Findings that an experiment on that engine has refuted come
+last.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def judge(facts: Facts, rules: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
 def applicable_rules(facts: Facts, rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules that apply to this kind of evidence.
 
-    For a stack or host these are the rules on machines, for traces or cells the rules on those, otherwise all others.
+    For a stack or host these are the rules on machines, for traces or cells the rules on traces or cells, otherwise all
+    other rules.
     """
     there = {*facts.rows, *facts.lacking}
     if own_kinds := _OWN.get(facts.kind):

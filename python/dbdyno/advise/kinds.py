@@ -30,7 +30,7 @@ class Server:
     sees_all: bool = True
     role: str = ""
     service: str = ""
-    """The managed service that runs it, if there are signs of one."""
+    """The managed service that runs the server, or "" if none was recognised."""
     identity: str = ""
     """PostgreSQL's system identifier, which a physical copy shares; "" if not known."""
 
@@ -46,7 +46,7 @@ class Setting:
 
     @property
     def bytes(self) -> int:
-        """Return a size in bytes; negative values (automatic, unlimited) are returned unchanged."""
+        """Return the setting in bytes; negative values (automatic, unlimited) are returned unchanged."""
         number = int(float(self.value))
         digits = "".join(c for c in self.unit if c.isdigit())
         return number * int(digits or 1) * _FACTORS.get(self.unit.lstrip("0123456789"), 1) if number > 0 else number
@@ -62,18 +62,18 @@ class Setting:
 
     @property
     def ms(self) -> float:
-        """Return a time in milliseconds; negative values are returned unchanged."""
+        """Return the setting in milliseconds; negative values are returned unchanged."""
         number = float(self.value)
         return number * _MILLISECONDS.get(self.unit, 1.0) if number > 0 else number
 
     @property
     def number(self) -> float:
-        """Return a number without a unit."""
+        """Return the setting as a number without a unit."""
         return float(self.value)
 
     @property
     def is_on(self) -> bool:
-        """Return True if a switch is on."""
+        """Return True if the setting is on."""
         return self.value in ("on", "true", "yes", "1")
 
 
@@ -130,8 +130,8 @@ class Table:
 class Index:
     """One index.
 
-    `columns` are the expressions of its key in order, with operator class and direction if not the default. To replace
-    another index `rest` must be equal, too: method, predicate, included columns.
+    `columns` are the expressions of its key in order, with operator class and direction if not the default. An index
+    can replace another one only if `rest` is equal, too: method, predicate, included columns.
     """
 
     name: str
@@ -151,7 +151,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a large table in the planner's statistics: number of values, and share of the most common one."""
+    """A column of a large table in the planner's statistics: number of values, and share of the most common value."""
 
     table: str
     name: str
@@ -161,7 +161,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """Mean size of a table's rows in bytes, by the planner's statistics; `known` if all its columns have statistics."""
+    """Mean size of a table's rows [bytes] by the planner's statistics; `known` if all its columns have statistics."""
 
     table: str
     bytes: float
@@ -226,9 +226,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Executions, with counted rows, of a statement with one plan, and a plan node whose estimates were wrong.
+    """Executions of a statement with one plan and with counted rows, and the plan node whose estimates were wrong.
 
-    The node was wrong in `executions` of them (0: there is no such node). Rows are medians per loop.
+    The estimates were wrong in `executions` of the `measured` executions (0: no node was wrong). Row numbers are
+    medians per loop.
     """
 
     statement: str
@@ -356,9 +357,10 @@ class Benchmark:
 class Measurements:
     """Measurements of a run's base arm.
 
-    `per_s` is the rate by block; `reads` the read calls per transaction, in the arm with most; `waits` (class, event,
-    share of the transactions' time); `near` the share of transactions that start just after another session's.
-    `rows_read` (per transaction) and `rows_there` are by block; `written` is in rows per transaction.
+    `per_s` has the rate of each block. `reads` is the number of read calls per transaction in the arm with the most
+    reads. `waits` has (class, event, share of the transactions' time). `near` is the share of transactions that start
+    just after one of another session. `rows_read` (per transaction) and `rows_there` (live rows) have a value for each
+    block; `written` is the number of rows written per transaction.
     """
 
     sessions: int
@@ -414,6 +416,6 @@ PLACES: dict[type, str] = {
     Mount: "/proc/mounts",
     Kernel: "/proc/sys/vm, /proc/vmstat and /proc/meminfo",
 }
-"""Description of where the rows of each kind come from, for what a rule reads and what it misses."""
+"""Description of where the rows of each kind come from, shown for what a rule reads and for what is missing."""
 MACHINE: frozenset[type] = frozenset((Stack, Layer, Device, Mount, Kernel))
-"""Kinds that no database has; rules that read only these are evaluated for descriptions and hosts."""
+"""Kinds of evidence that no database has; rules that read only these are evaluated for stack descriptions and hosts."""

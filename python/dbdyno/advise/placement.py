@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 STEPS = 200_000
-"""Number of branches examined before the best choice found so far is used."""
+"""Maximum number of branches to examine; after that, the best choice found so far is used."""
 
 
 @dataclass(frozen=True, slots=True)

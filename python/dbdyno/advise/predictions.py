@@ -2,8 +2,8 @@
 
     with_machine(facts, Path("mine.toml"), sessions=8, load=None)
 
-The machine stands for the server: its device, its delays and the costs of its statements. Its settings are replaced by
-those that the server has. A machine has no buffers, checkpoints or plans, so nothing is predicted about them.
+The machine represents the server: its device, its delays and the costs of its statements. The machine's settings are
+replaced by those of the server. A machine has no buffers, checkpoints or plans, so nothing is predicted about them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIX = "tpcb-like"
 SCALE = 10
 OWN_LOAD = "the load that the machine was calibrated with"
 DEVICES = ("gp3", "io2", "nvme-2024")
-"""Devices of the catalogue that are tried under the log."""
+"""Devices in the catalogue that are tried as the device of the log."""
 _SYNC_OFF = {"postgres.synchronous_commit": "false"}
 
 
@@ -41,9 +41,9 @@ class PredictedEffect:
 
     Attributes:
         change: The kind of change: a setting, `device`, `cores` or `sessions`.
-        found: What is there.
-        proposed: What was tried.
-        effect: Its effect.
+        found: What the server has now.
+        proposed: What was tried instead.
+        effect: The predicted effect.
         sessions: Number of sessions.
         load: The load, in words.
         machine: The machine's file and title.
@@ -67,7 +67,7 @@ class PredictedEffect:
         return f"by the model throughput {throughput} and p99 {p99}, with {sessions} of {self.load}"
 
     def row(self) -> JsonObject:
-        """Return the effect as values of a page's model; ratios are given as their difference from 1."""
+        """Return the effect as values for a page's model; throughput and p99 are changes relative to 1."""
         band, p99 = self.effect.throughput, self.effect.p99
         return {
             "words": self.as_text,
@@ -96,7 +96,7 @@ def with_machine(facts: Facts, path: Path, sessions: int | None, load: Load | No
     """Return the evidence with the effects that a calibrated machine predicts for changes.
 
     Raises:
-        AdviceError: The evidence is not that of a PostgreSQL.
+        AdviceError: The evidence is not from a PostgreSQL server.
         ModelError: The machine was not calibrated, or cannot run the load.
     """
     if facts.engine != "postgres" or facts.kind not in ("server", "snapshots"):

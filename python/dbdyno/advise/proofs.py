@@ -32,8 +32,9 @@ PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
 class Proof(AdvisedChange):
     """A result of an experiment.
 
-    `ran_on` is the system identifier of its server, "" if not known; `gates` are the failed ones. `predicted` and
-    `measured` are the change of throughput with the ends of its interval, by a calibrated machine and by the run.
+    `ran_on` is the system identifier of the server on which the experiment ran, "" if not known; `gates` are the failed
+    gates. `predicted` is the change of throughput that a calibrated machine predicts, `measured` the change that the
+    run measured, each with the ends of its interval.
     """
 
     ran_on: str
@@ -58,7 +59,7 @@ class Proof(AdvisedChange):
         return self.text_for(self.proposed)
 
     def text_for(self, proposed: str) -> str:
-        """Return the result as text for a recommendation of a value, with the tested value if that was another one."""
+        """Return the result as text for a recommendation of `proposed`, with the tested value if that is different."""
         elsewhere = "" if self.is_on_same_engine else f" on another server ({self.target})"
         tested = "" if self.proposed == proposed else f" with {self.setting} {self.proposed}"
         return f"{self.verdict}{tested}{elsewhere} on {self.at[:10]} by run {self.run}"
@@ -72,7 +73,7 @@ class Proof(AdvisedChange):
 
     @property
     def model_comparison(self) -> str:
-        """Return what a machine predicted beside what was measured; "" if one of the two is not known."""
+        """Return a comparison of the predicted effect with the measured one; "" if either is not known."""
         if self.predicted is None or self.measured is None:
             return ""
         (_, low, high), (_, least, most) = self.predicted, self.measured
@@ -97,7 +98,7 @@ def _change(band: tuple[float, float, float]) -> str:
 
 
 def _measured_change(analysis: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """Return the measured change of throughput from the value found to the one proposed, with its interval."""
+    """Return the measured change of throughput from the current value to the proposed value, with its interval."""
     for row in analysis.get("metrics", ()):
         if row.get("metric") == "throughput" and row.get("arm") == 1 and row.get("ratio"):
             return row["ratio"] - 1, row["low"] - 1, row["high"] - 1
@@ -154,8 +155,8 @@ def stored_proofs() -> list[Proof]:
 def latest_proof(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
     """Return the most relevant result about a recommendation for an engine, or None.
 
-    That is the latest result with the proposed value that counts; else one that counts with another value (the proposed
-    value depends on the evidence, and an experiment adds to it); else one from another server.
+    That is the latest result that counts and has the proposed value; else one that counts but has another value (the
+    proposed value depends on the evidence, to which the experiment itself adds); else one from another server.
     """
     about = [one for one in proofs if engine and (one.engine, one.rule, one.subject) == (engine, rule, subject)]
     return max(about, key=lambda one: (one.is_on_same_engine, one.proposed == proposed, one.at), default=None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CellWork:
-    """One kind of request on one kind of disk, over all cells: rate, time of a request, total time per second."""
+    """One kind of request on one kind of disk, over all cells: rate, mean time per request, total time per second."""
 
     part: str
     kind: str
@@ -57,7 +57,7 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class CellLog:
-    """Work of the flash logs: redo writes, writes that bypassed them as (reason, words, number), and outliers."""
+    """Work of the flash logs: redo writes, writes that bypassed them, and outliers that were prevented or not."""
 
     writes: float
     requests: float
@@ -70,8 +70,8 @@ class CellLog:
 class SmartScans:
     """Megabytes of smart scans.
 
-    They are divided into: eligible, returned, passed through unfiltered, saved by storage indexes, sent back to the
-    database's processors.
+    The fields are the megabytes that were eligible, returned, passed through unfiltered, saved by storage indexes, and
+    sent back to the processors of the database server.
     """
 
     eligible: float
@@ -83,9 +83,9 @@ class SmartScans:
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """Answers of a cell: number of rounds answered, last round with an answer, restarts, and its clock in words.
+    """How a cell answered: number of rounds, rounds answered, its first problem, restarts, and a text about its clock.
 
-    `silent_from` is the round from which on it did not answer (None: it answered to the end).
+    `silent_from` is the round after its last answer, from which on it was silent (None: it answered to the end).
     """
 
     name: str
@@ -99,7 +99,7 @@ class CellState:
 
 
 RECORDED: frozenset[type] = frozenset((CellWork, SlowDisk, CellCache, CellLog, SmartScans, CellState))
-"""Kinds that only recordings of cells have."""
+"""Kinds of evidence that only recordings of cells have."""
 _SMART = {
     "eligible": "SIO_IO_EL_OF",
     "returned": "SIO_IO_OF_RE",

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Level = Literal["critical", "warning", "hint"]
 LEVELS: tuple[Level, ...] = ("critical", "warning", "hint")
-"""Levels, worst first. Critical: data or availability is at risk. Warning: measured time is lost. Hint: look at it."""
+"""Levels, worst first. Critical: data or availability is at risk. Warning: measured time is lost. Hint: have a look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A figure and its place: view and column, table and row; `unit` is one of `dbdyno.page`."""
+    """A figure and its place: view and column, table and row; `unit` is one of the units of `dbdyno.page`."""
 
     what: str
     value: int | float | str | None
@@ -39,7 +39,8 @@ class Advice:
     was not timed. `expected` is the effect in words with the reasons: whether `stake` bounds the saving, or belongs to
     work that is not timed. `fix` has statements or settings for a person to run. `subject` is the table, index,
     statement or setting concerned. `proposed` is the value for the rule's `setting`, as the server takes it, or "" if
-    the fix is something else. `predicted` is the effect by a calibrated machine, if the advice is from one.
+    the fix is something else. `predicted` is the effect that a calibrated machine predicts, if the advice comes from
+    such a prediction.
     """
 
     sentence: str
@@ -68,9 +69,9 @@ class Rule:
     """Definition of a rule.
 
     `condition` says in words what `judge` computes. `least` and `below` are versions of the engine as numbers (0: any).
-    `setting` is the setting that an experiment would vary, "" if none can test the rule. With `of_statement` the rule
-    is about single statements, so that no other load can test it. `gains` is False if the fix is expected to cost no
-    time rather than to save some.
+    `setting` is the setting that an experiment would vary, "" if none can test the rule. If `of_statement` is True, the
+    rule is about single statements, so that no other load can test it. `gains` is False if the fix is expected to cost
+    no time rather than to save some.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Evidence of a run: what its manifest contains about the plan and the server it ran on."""
+"""Evidence of a run: what its manifest contains about the plan and about the server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(run: Run) -> Facts:
 
 
 def facts_of(manifest: Manifest, title: str) -> Facts:
-    """Return the evidence of a manifest; of the first server if there are several.
+    """Return the evidence in a manifest, about the first server if there are several.
 
     Raises:
         AdviceError: the run is not on a PostgreSQL server.

@@ -17,7 +17,7 @@ from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 
 NEAR = 0.02
-"""Two sessions that start within this share of a transaction's time count as simultaneous."""
+"""Share of a transaction's time within which the starts of two sessions count as simultaneous."""
 _STARTS = """
 with mine as (
   select session, block, started_ns, elapsed_ns from calls
@@ -102,7 +102,7 @@ def _mean(rows: Sequence[tuple[Any, ...]]) -> float | None:
 
 
 def _of_server(counted: list[tuple[Any, ...]], blocks: Sequence[Any]) -> JsonObject:
-    """Return rows read and live rows by block, and rows written and checkpoints overall; empty if not counted."""
+    """Return rows read per transaction and live rows, by block; rows written per transaction; number of checkpoints."""
     if not counted:
         return {}
     count = {block.index: sum(own["transactions"] for own in block.report["arms"]) for block in blocks}

@@ -1,6 +1,6 @@
 """Managed services: rules that do not apply there, and how settings are changed there.
 
-A service is recognised by its own signs (roles, settings), which `queries.py` reads.
+A service is recognised by its characteristic roles and settings, which `queries.py` reads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ NOT_APPLICABLE: dict[str, dict[str, str]] = {
     "Amazon Aurora": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "wal_buffers": _NO_PAGES},
     "Neon": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "shared_buffers": _OWN_CACHE},
 }
-"""Rules that do not apply on a service, with the reason."""
+"""The rules that do not apply on each managed service, with the reasons."""
 _WAYS = {
     "Amazon RDS": "DB parameter group",
     "Amazon Aurora": "DB cluster parameter group",

@@ -1,4 +1,4 @@
-"""Advice on an interval of snapshots, as `dbdyno advise snap:1..12` gives it."""
+"""Advice on an interval of snapshots, as `dbdyno advise snap:1..12` shows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbdyno.snapshot.store.folder import Store
 
 
 def advice_on(store: Store, period: str, target: str) -> JsonObject:
-    """Return the model of the advice on a period such as `1..12`, by all rules.
+    """Return the model of the advice that all rules give on a period such as `1..12`.
 
     Raises:
         SnapshotError: The period cannot be read.
@@ -33,6 +33,6 @@ def without_device(facts: Facts) -> Facts:
 
 
 def about_statement(model: Mapping[str, Any], name: str) -> JsonObject:
-    """Return the advice that is about one statement, given by its identifier."""
+    """Return the advice reduced to the findings about one statement, which `name` identifies."""
     found = [one for one in model["findings"] if one["subject"] == f"statement {name}"]
     return {**model, "findings": found}

@@ -1,7 +1,7 @@
 """A plan that tries a change on one statement, as text that a user completes.
 
 Evidence has no values, so each parameter of the statement is a variable of the script with a range to be replaced. The
-arms are the setting that a recommendation on this statement proposes, or else a setting as an example.
+arms vary the setting that a recommendation on this statement proposes, or else a setting chosen as an example.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _script(statement: SeenStatement) -> tuple[str, int]:
 
 
 def _change(engine: str, findings: Iterable[Mapping[str, Any]]) -> tuple[str, str, str]:
-    """Return a setting with its current value ("" if unknown) and the value to try."""
+    """Return a setting, its current value ("" if unknown) and the value to try: from a finding, or else an example."""
     for one in findings:
         test = one.get("test")
         if test and test["found"] and test["found"] != test["proposed"]:

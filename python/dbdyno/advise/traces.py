@@ -101,4 +101,4 @@ def read(names: Sequence[str]) -> Facts:
 
 
 TRACES: frozenset[type] = frozenset((Traced, TracedEvent, TracedStatement))
-"""Kinds that only traces have."""
+"""Kinds of evidence that only traces have."""

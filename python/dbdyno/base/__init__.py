@@ -1,1 +1,1 @@
-"""Used by every package: errors, connection strings, files, processes, signals, numbers and decisions."""
+"""Code that every package uses: errors, connection strings, files, processes, signals, numbers and decisions."""

@@ -11,7 +11,7 @@ class Closeable(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the object holds."""
+        """Release the resources that the object holds."""
 
     def __enter__(self) -> Self:
         return self

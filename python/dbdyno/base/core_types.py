@@ -66,7 +66,7 @@ class DrawnStatement(TypedDict):
 
 
 class DrawnScript(TypedDict):
-    """Script for an external client: the numbers of its commands; `single` is True if it sends exactly one."""
+    """Script for an external client: the numbers of its commands; `single` is True if it sends exactly one command."""
 
     name: str
     single: bool
@@ -127,7 +127,7 @@ class ClientArmReport(ArmReport):
 
 
 class LineReport(TypedDict):
-    """How long after their due time an arm's emulated line forwarded pieces of data in one block: sum, maximum [ns]."""
+    """Delay of an arm's emulated line in one block: how late it forwarded pieces of data, sum and maximum [ns]."""
 
     arm: int
     pieces: int
@@ -287,7 +287,7 @@ class MachinePart(TypedDict):
 
 
 class MachineDatabase(TypedDict):
-    """Another database on the machine, besides the studied one."""
+    """Another database on the machine, in addition to the database under study."""
 
     name: str
     text: str
@@ -322,9 +322,9 @@ class RackMetrics(TypedDict):
 class FileColumn(TypedDict):
     """Column of a file, or of a table that is moved: its name, and its types.
 
-    `arrow` is the file's type, `holds` and `staged` the types in which PostgreSQL and MariaDB can hold every value
-    (None if there is none), `pg_type` and `mariadb_type` the types that it came from, `came` the column's type in the
-    source of a transfer.
+    `arrow` is the column's type in the file, `holds` and `staged` are the types in which PostgreSQL and MariaDB can
+    hold every value (None if there is none), `pg_type` and `mariadb_type` are the database types from which the file's
+    column was made, and `came` is the column's type in the source of a transfer.
     """
 
     name: str
@@ -355,7 +355,7 @@ class MoveChunk(TypedDict):
 
 
 class MoveTransaction(TypedDict):
-    """Statements of the target before and after the rows of a chunk; together they form one transaction."""
+    """Statements that the target executes before and after the rows of a chunk, all in one transaction."""
 
     before: Sequence[str]
     after: Sequence[str]
@@ -424,7 +424,7 @@ class MoveEvent(TypedDict, total=False):
 
 
 class MoveRecord(MoveFinishedChunk):
-    """Ledger entry of a finished chunk: its file and the number of the job's snapshot that it was read in."""
+    """Ledger entry of a finished chunk: its file, and the number of the job's snapshot in which the chunk was read."""
 
     file: str
     snapshot: int

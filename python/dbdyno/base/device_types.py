@@ -24,7 +24,7 @@ class FaultRule(TypedDict):
 class DeviceSpec(TypedDict):
     """Specification that `DeviceMount` is created from: the folder to mount, its device, and options.
 
-    `toml` is the device's machine; with None requests take no time beyond that of the folder below.
+    `toml` is the device's machine; if it is None, requests take only the time of the underlying folder.
     """
 
     device: str
@@ -65,7 +65,7 @@ class DeviceWear(TypedDict):
 
 
 class DeviceStatus(TypedDict):
-    """State of a mounted folder; `late` is the delay of replies after their modelled time."""
+    """State of a mounted folder; `late` has the times by which replies were later than modelled."""
 
     device: str
     back: str
@@ -89,7 +89,7 @@ class DeviceStatus(TypedDict):
 
 
 class FaultRow(TypedDict):
-    """A fault that happened: caused by a fault rule, or a page or file name that a power cut reverted."""
+    """A fault that happened, caused by a fault rule or by a power cut, which reverted a page or a file name."""
 
     at_ns: int
     kind: str

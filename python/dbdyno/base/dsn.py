@@ -20,7 +20,7 @@ PRIVATE_OPTIONS = ("passfile", "sslkey")
 """libpq options that are not secret themselves but name the files that hold secrets."""
 MARIADB_URLS = ("mariadb://", "mysql://")
 MARIADB_PRIVATE = ("read_default_file", "ssl_key")
-"""The same for options of a MariaDB URL."""
+"""Options of a MariaDB URL that are not secret themselves but name the files that hold secrets."""
 MARIADB_OPTIONS = (*MARIADB_PRIVATE, "unix_socket", "ssl_ca", "ssl_cert", "ssl_verify_identity", "server_public_key")
 """All options accepted in a MariaDB URL; a URL with any other option counts as unreadable."""
 _SECRET_WORD = re.compile(r"(?i)\b(?:(?:ssl)?(?:password|passwd|pwd|passfile|sslkey)|(identified\s{1,9}by))\b")
@@ -42,7 +42,7 @@ def without_secrets(dsn: str | None) -> str | None:
     """Return the connection string without passwords and private files, as libpq parses it.
 
     Names of other targets (`model:...`, `cells:...`) are returned unchanged. A string that cannot be parsed, or in
-    which an unquoted `@` of the password was taken for part of host, port or database, becomes `UNREADABLE`.
+    which an unquoted `@` in the password was mistaken for a part of the host, port or database, becomes `UNREADABLE`.
 
     >>> without_secrets("postgresql://scott:tiger@db/orders")
     'user=scott dbname=orders host=db'

@@ -44,9 +44,9 @@ class PlanError(Error):
 
 
 class TargetError(Error):
-    """A target that does not answer, lacks a right, or refuses a setting.
+    """A target that does not answer, denies a privilege, or refuses a setting.
 
-    `unreachable` is True if the target was silent for so long that asking again now would only wait once more.
+    `unreachable` is True if the target was silent for so long that another attempt now would only wait as long again.
     """
 
     unreachable = False

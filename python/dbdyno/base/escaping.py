@@ -3,9 +3,9 @@
     \\x1b]0;title\\x07      ->  the characters \\x1b]0;title\\x07
     U+202E (right to left)  ->  \\u202e
 
-Done in one place for all commands: `escape_output` replaces stdout and stderr by a stream that writes only escaped
-text. Our own colours and screens are written to `unwrap(stream)`, by code that has already escaped the foreign text; so
-are data (CSV, JSON) for a file or a pipe, which are written unchanged.
+This is done in one place for all commands: `escape_output` replaces stdout and stderr by a stream that writes only
+escaped text. Our own colours and screens are written to `unwrap(stream)`, by code that has already escaped the foreign
+text; so are data (CSV, JSON) for a file or a pipe, which are written unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explanation of an elapsed time or difference by its causes: one shape for runs, traces, cells and snapshots.
+"""Explanation of an elapsed time or difference by its causes: one structure for runs, traces, cells and snapshots.
 
 Causes are parts of one amount: their amounts and the rest add up to it. A cause has its share, its interval if the
 evidence has repeated measurements, and the place of its evidence. If the evidence does not support an explanation, no
@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from dbdyno.base.json_types import JsonObject
 
 MOST = 3
-"""Maximum number of causes named; everything else is the rest."""
+"""Maximum number of causes that are named; the amounts of all others are part of the rest."""
 LEAST_SHARE = 0.1
-"""Minimum share of the amount that a cause needs to be named."""
+"""Minimum share of the amount that a cause must have to be named."""
 
 
 @dataclass(frozen=True, slots=True)

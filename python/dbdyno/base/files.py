@@ -1,9 +1,9 @@
 """Files that are written completely or not at all, and that other users can neither redirect nor read.
 
 New content goes to a temporary file with a random name, created exclusively (O_EXCL: no link is followed), which is
-then renamed into place; a link at that place is replaced, never written through. A new file is readable by whoever may
-enter its folder: in a folder of mode 0700 it gets 0600, in a folder that others may read it is readable for them,
-always within the umask. So a run folder is private unless it was created to be shared.
+then renamed into place; a link at that place is replaced, never written through. A new file is readable by all users
+who may enter its folder: in a folder of mode 0700 it gets mode 0600, in a folder that others may read it is readable by
+them, always within the umask. So a run folder is private unless it was created to be shared.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SHARED = 0o755
 READ_WRITE = 0o066
 READ_ONLY = 0o044
 USER_FILE_MOST = 16 << 20
-"""Maximum length of a file written by a user, in characters; lists of hosts, the longest known, have a few thousand."""
+"""Maximum length of a user's file, in characters; lists of hosts, the longest such files, have a few thousand."""
 _SHARED: ContextVar[bool] = ContextVar("shared", default=False)
 
 
 def share_new_folders(shared: bool = True) -> None:
-    """Make folders of evidence created from now on readable by others, within the umask."""
+    """Make all folders for evidence that are created later readable by others, within the umask."""
     _SHARED.set(shared)
 
 
@@ -85,7 +85,7 @@ CHECK_FILE = "check the path and the permissions of the file"
 
 @contextlib.contextmanager
 def os_errors_as(failed: type[Error], problem: str, where: Path | str, next_step: str) -> Iterator[None]:
-    """Turn an `OSError` of the context into an error of the class `failed`: the problem, then the system's reason.
+    """Turn an `OSError` raised in the context into an error of class `failed`: the problem, then the system's reason.
 
     Raises:
         Error: The system refused an operation.
@@ -202,7 +202,7 @@ def write_output(path: Path, content: bytes) -> None:
 def file_replacement(path: Path) -> Iterator[Path]:
     """Yield a temporary path in a private folder beside `path`, and move that file to `path` at the end.
 
-    For libraries that open the file themselves and need a name.
+    This is for libraries that open the file themselves and need a name.
 
     Raises:
         OSError: the folder cannot be created, or the file cannot be renamed.
@@ -220,7 +220,7 @@ def file_replacement(path: Path) -> Iterator[Path]:
 
 
 def restrict_mode(path: Path) -> None:
-    """Give a file that another library created the mode that its folder permits."""
+    """Set the mode of a file that another library created to the mode that its folder permits."""
     path.chmod(0o600 | (_mode(path.parent) & READ_ONLY))
 
 

@@ -10,4 +10,4 @@ from typing import Any, TypeAlias
 JsonObject: TypeAlias = dict[str, Any]
 """An object of a JSON or TOML document: a manifest, a plan, an answer of the core, the model of a page."""
 TableRow: TypeAlias = dict[str, Any]
-"""A row by column name: of a query, of a file, or of a displayed table."""
+"""The values of one row of a query, of a file or of a displayed table, by column name."""

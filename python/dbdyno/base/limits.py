@@ -50,5 +50,5 @@ class Count(click.IntRange):
             raise
 
     def _describe_range(self) -> str:
-        """Return the range for the help text, without an upper limit that is only a safeguard."""
+        """Return the range as text for the help, without an upper limit that is only a safeguard."""
         return f"x>={self.min}"

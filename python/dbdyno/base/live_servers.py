@@ -3,7 +3,7 @@
     live = ["db.example", "10.1.2.3:5433", "postgresql://replica.example/app"]
 
 The file is $DBDYNO_CONFIG, or dbdyno/config.toml below $XDG_CONFIG_HOME or ~/.config. A host without a port names all
-servers of that host. Two names are the same host if they are equal or share an address.
+servers of that host. Two names refer to the same host if they are equal or share an address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dbdyno.base.dsn import sql_without_secrets
 from dbdyno.base.errors import TargetError
 
 LOOPBACK = frozenset({"127.0.0.1", "::1"})
-"""Addresses of a host named by a Unix socket."""
+"""Addresses of the local host, for servers that are named by a Unix socket."""
 
 
 def configuration_file() -> Path:
@@ -53,7 +53,7 @@ def refuse_live(host: str, port: int, where: str) -> None:
 
 
 def _live(file: Path) -> list[str]:
-    """Return the entries of the configuration; none if there is no such file."""
+    """Return the live servers that the configuration lists; empty if there is no such file."""
     try:
         found = tomllib.loads(file.read_text())
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def _shown(host: str, port: int | None) -> str:
 
 
 def _place(entry: str, file: Path) -> tuple[str, int | None]:
-    """Return host and port of an entry; the port is None if it names none."""
+    """Return the host and port of an entry; the port is None if the entry names none."""
     try:
         if _is_address(entry):
             return entry.lower(), None

@@ -1,7 +1,7 @@
 """Private folders in the machine's memory (tmpfs), for values that must not be on a disk.
 
-What is there may still reach a disk by way of the swap space, as all memory of a process may. A folder that a killed
-process left is removed when the same user makes the next one.
+Values in such a folder may still reach a disk through swap space, as all memory of a process may. If a process is
+killed, its folder is removed when the same user creates the next one.
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 
 MATRIX_THREADS = "OPENBLAS_NUM_THREADS"
-"""Number of threads of numpy's library for matrices.
+"""Variable that sets the number of threads of OpenBLAS, numpy's library for matrices.
 
-It starts one for each processor when it is loaded, and they look for work for a tenth of a second; the matrices here
-are too small to share.
+By default the library starts one thread for each processor when it is loaded, and they spin for a tenth of a second;
+the matrices here are too small for several threads.
 """
 
 _own: dict[str, str] = {}
-"""The variables that were set here, with their values."""
+"""Environment variables that `set_own_variables` has set, with their values."""
 
 
 def set_own_variables() -> None:

@@ -33,7 +33,7 @@ class PostgresScript(TypedDict):
 class PostgresLoad(TypedDict):
     """Load of a modelled PostgreSQL; `transactions` and `warmup` are totals over all sessions.
 
-    Without scripts the machine's own are run.
+    If `scripts` is absent, the machine's scripts are run.
     """
 
     sessions: int

@@ -4,8 +4,9 @@
     folder.path
     folder.remove()                   # or when the object is gone, or when the process exits
 
-A process that is killed leaves its folder. The next process of this user that makes one of the same kind removes it: a
-folder is in use as long as some process holds the lock on it, which the system releases when the process ends.
+If a process is killed, its folder remains. It is removed by the next process of this user that creates a folder of the
+same kind: a folder is in use as long as some process holds the lock on it, which the system releases when the process
+ends.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import weakref
 from pathlib import Path
 
 _NEW_S = 10.0
-"""A folder whose content changed less than this time ago is kept: its process may be about to lock it."""
+"""Age of the last change [s] below which a folder is not removed, because its process may be about to lock it."""
 
 
 class ScratchFolder:
     """A new, empty folder, locked as long as it exists.
 
     Args:
-        kind: A word for what is in it; part of its name.
+        kind: A word for the folder's content; part of the folder's name.
     """
 
     def __init__(self, kind: str) -> None:
@@ -45,7 +46,7 @@ class ScratchFolder:
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:
-    """Remove a folder in the process that made it, not in one that was forked from it."""
+    """Unlock a folder, and remove it if this is the process that created it and not one forked from that process."""
     os.close(lock)
     if os.getpid() == owner:
         shutil.rmtree(path, ignore_errors=True)

@@ -6,7 +6,8 @@ flag that the run checks; the current turn ends and everything is restored.
 
 The main thread may be unable to handle a signal (inside a long computation of the core, a driver or a renderer).
 Therefore a separate thread counts signals: it tells the user about the delay, ends the process a few seconds after the
-second signal and immediately after the third, whatever the main thread waits for; the guardian restores what is left.
+second signal and immediately after the third, whatever the main thread waits for; the guardian then restores what is
+still changed.
 
 A signal that was ignored when the process started (nohup, a shell's background job) stays ignored, but a run in
 progress reacts to SIGINT anyway, so that a script can stop it.
@@ -29,7 +30,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 3.0
 """Time that the process may continue after the second signal, in seconds."""
 GRACE_IN_RUN_S = 5.0
-"""The same during a run, which has settings to restore."""
+"""Time that the process may continue after the second signal in a run, which has settings to restore, in seconds."""
 PATIENCE_S = 2.0
 """Time that the main thread may leave a signal unhandled before the user is informed, in seconds."""
 INTERRUPTED = 130
@@ -40,7 +41,7 @@ HARD_END = b"dbdyno: ended at once; the guardian puts back what is left (`dbdyno
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The user or the system asked the run to end."""
+    """Interruption of a run that the user or the system has requested."""
 
 
 class Interruptible(Protocol):
@@ -57,8 +58,8 @@ _interruptible: set[weakref.ref[Interruptible]] = set()
 def interruptible(worker: _Worker) -> _Worker:
     """Register `worker` to be interrupted when a signal arrives, for as long as it exists, and return it.
 
-    DuckDB checks for signals only in the thread that called it: without this its other threads continue with their part
-    of the query, and the caller waits for them.
+    DuckDB checks for signals only in the thread that called it: without this function its other threads continue with
+    their part of the query, and the caller waits for them.
     """
     _interruptible.add(weakref.ref(worker, _interruptible.discard))
     return worker

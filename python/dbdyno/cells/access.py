@@ -6,7 +6,7 @@ ends everything, an agent's keys are tried before a named key, and each cell ope
 Here all of this behaves as with `ssh`, except that host keys are always checked.
 
     --key              these keys, from their files or from the agent; no other keys of the agent
-    known hosts        --known-hosts, else the user's and the system's files, as far as they exist
+    known hosts        --known-hosts, else those of the user's and the system's files that exist
     ProxyJump, --jump  the hosts in between, in order, including those that the first of them goes through
 """
 
@@ -37,7 +37,7 @@ class Access:
 
     `keys` are private key files; `known_hosts` None means the user's own files; `jump` lists hosts to go through,
     separated by commas and reached with the same keys and host keys; `config` says whether the user's SSH configuration
-    is used, or which file instead of it.
+    is used, or names a file to use instead.
     """
 
     keys: tuple[Path, ...] = ()
@@ -49,7 +49,7 @@ class Access:
 
 
 class HostAccess:
-    """Resolved way to reach one host, from the options and the SSH configuration.
+    """How to reach one host, resolved from the options and the SSH configuration.
 
     Raises:
         CellsError: The SSH configuration cannot be read.
@@ -149,7 +149,7 @@ class HostAccess:
         return [file for file in files if _is_private(file)]
 
     def _named_keys(self) -> Sequence[str] | None:
-        """Return the key files named by the options or the SSH configuration, or None if none is named."""
+        """Return the key files that the options or the SSH configuration name, or None if they name none."""
         given = [str(path) for path in self.access.keys]
         return given or self._list_option("IdentityFile", ()) or None
 
@@ -205,7 +205,7 @@ class HostAccess:
         return access, HostAccess(access, self.host)._jumps(frozenset())
 
     def _jumps(self, passed: frozenset[str]) -> tuple[Host, ...]:
-        """Return the jump hosts of the SSH configuration, including those that the first of them goes through.
+        """Return the jump hosts of the SSH configuration, including those through which the first jump host is reached.
 
         A host never goes through itself, even with `Host *`.
         """

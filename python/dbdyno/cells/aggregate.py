@@ -54,7 +54,7 @@ _KEYS: dict[str, Callable[[Reading], Key]] = {
 def own_names(readings: Iterable[Reading]) -> dict[str, str]:
     """Return the name of each cell as it appears at the end of all its disks' names.
 
-    A cell is left out if its disks end in different words, or in a number.
+    A cell is left out if the names of its disks end in different words, or in a number.
     """
     ends: dict[str, set[str]] = {}
     for reading in readings:
@@ -78,7 +78,7 @@ def with_cell_placeholder(readings: Iterable[Reading], names: Mapping[str, str])
 
 
 def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None) -> list[Aggregate]:
-    """Aggregate readings of one moment, in order of first appearance.
+    """Aggregate readings of one moment; the aggregates are in order of first appearance.
 
     Args:
         readings: The readings.

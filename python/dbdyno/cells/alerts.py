@@ -1,8 +1,8 @@
-"""Alerts of the cells in a recording: queried from time to time, each kept once.
+"""Alerts of the cells in a recording: queried from time to time, and each recorded only once.
 
 A cell's history may cover months: alerts that began more than a day before the recording are left out. A cell repeats
-its alerts at every query, so a round keeps only new or changed ones. A cell that does not answer this query keeps its
-metrics.
+its alerts at every query, so a round stores only new or changed alerts. If a cell does not answer this query, its
+metrics are still recorded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AlertMemory:
     async def query_new(self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]) -> dict[str, list[Alert]]:
         """Query alerts and return, by cell, the new ones that began after `since_ns` or at most a day before it.
 
-        Only `hosts`, which have just answered, are queried, because one that hangs would cost its timeout again.
+        Only `hosts`, which have just answered, are queried, because a host that hangs would cost its timeout again.
         """
         found = {}
         for answer in await fleet.run(COMMAND, only=hosts):

@@ -2,7 +2,7 @@
 
 A file becomes as many rounds of a run of kind `cells` as it has collections; collections of different cells within a
 minute, from different files, form one round. Values without a time get the file's modification time. Lines that cannot
-be parsed are counted and reported; the rest is kept.
+be parsed are counted and reported; all others are imported.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def recording_of(
 
 
 def _collections(column: Column, now: int) -> Iterable[Column]:
-    """Yield the collections of one cell in one file: a single one, or one per time if a metric of an object repeats."""
+    """Yield the collections of one cell in one file: one, or one per time if a metric of an object occurs again."""
     readings = column.readings
     if not readings:
         return

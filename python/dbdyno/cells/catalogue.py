@@ -7,7 +7,7 @@ derived from the grammar as far as possible.
 
 Rules of aggregation, and their reasons:
 
-| rule | of | over objects and cells |
+| rule | applies to | over objects and cells |
 |---|---|---|
 | `sum` | counters, rates per time, space | they add up |
 | `weighted` | latencies per request | sum of times / sum of requests; a plain mean would count a request on an idle disk a thousand times |
@@ -207,7 +207,7 @@ class Metric:
 
     @property
     def counts_errors(self) -> bool:
-        """Return True if higher values are always worse: errors, failures, and what was dropped or sent again."""
+        """Return True if higher values are always worse: errors, failures, and requests dropped or sent again."""
         return bool(_ERRORS.search(self.name))
 
 
@@ -220,9 +220,9 @@ def _table() -> dict[str, tuple[str, str, str]]:
 
 @functools.lru_cache(maxsize=8192)  # bounded, because names come from cells, and a cell may send anything
 def metric(name: str) -> Metric:
-    """Return the description of a metric; unknown ones are described by the grammar of their name.
+    """Return the description of a metric; that of an unknown metric is derived from the grammar of its name.
 
-    A statistic of cellsrvstat, whose name is a sentence, is described by its words.
+    That of a statistic of cellsrvstat, whose name is a sentence, is derived from the words of the name.
     """
     if name != name.upper():
         return _statistic(name)
@@ -281,7 +281,7 @@ def rule(name: str, unit: str = "") -> str:
 def latency_parts(name: str) -> tuple[str, str] | None:
     """Return time and request counters of a latency: ('CD_IO_TM_R_SM', 'CD_IO_RQ_R_SM') for 'CD_IO_TM_R_SM_RQ'.
 
-    Other names return None.
+    For any other name, return None.
     """
     if not name.endswith("_RQ"):
         return None
@@ -299,7 +299,7 @@ def latency_parts(name: str) -> tuple[str, str] | None:
 def request_counters(name: str) -> tuple[str, ...]:
     """Return the counters whose sum is the number of requests of a latency; empty if none is known.
 
-    It is one counter, or the small and the large one if no counter has both.
+    This is one counter, or the counters of small and of large requests if no counter covers both.
     """
     if name == "CD_IO_ST_RQ":
         return ("CD_IO_RQ_R_SM", "CD_IO_RQ_R_LG", "CD_IO_RQ_W_SM", "CD_IO_RQ_W_LG")
@@ -314,8 +314,8 @@ def request_counters(name: str) -> tuple[str, ...]:
 def request_rates(name: str) -> tuple[tuple[str, ...], bool]:
     """Return the rates whose sum weights a latency, and whether they belong to the same objects.
 
-    The flash log has no rate of its writes; each database of the cell has one, and their sum is the rate of FL_IO_W. It
-    is also that of FL_RQ_W as long as no write bypassed the flash log.
+    The flash log has no metric for its write rate; each database of the cell has such a metric, and their sum is the
+    rate of FL_IO_W. The sum is also the rate of FL_RQ_W as long as no write bypassed the flash log.
     """
     if name in ("FL_IO_TM_W_RQ", "FL_RQ_TM_W_RQ"):
         return ("DB_FL_IO_RQ_SEC",), False

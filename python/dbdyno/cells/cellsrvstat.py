@@ -8,10 +8,10 @@ r"""Output of `cellsrvstat`, or ExaWatcher's archive of it: more statistics than
               CacheGet                                   0     1485087768
 
 The first number is the difference from the previous sample, the second counts since the service started (or is the
-current value). The second is kept: differences can be computed from it, even across a lost sample. The object is the
-group of statistics, or the item indented below a heading. The printed time has no zone and is taken as UTC; differences
-do not depend on that. Tables with more than two numbers per row (`-table`, the busiest job types) are not parsed,
-because no sample of them was available.
+current value). Only the second number is stored: differences can be computed from it, even across a lost sample. The
+object is the group of statistics, or the item indented below a heading. The printed time has no zone and is interpreted
+as UTC; differences do not depend on that. Tables with more than two numbers per row (`-table`, the busiest job types)
+are not parsed, because no sample of them was available.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
                                                   is between zero and one minute old
 
 Only collections that were new in their round count: a cell that has stopped collecting shows an old time on any clock.
-A clock within `NEAR_S` is taken as correct, because nothing finer can be determined. A clock with a different rate, as
-modelled cells may have, has no constant offset, and none is returned.
+A clock that differs by at most `NEAR_S` counts as correct, because smaller differences cannot be determined. A clock
+with a different rate, as modelled cells may have, has no constant offset, and none is returned.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dataclasses import dataclass
 MINUTE_S = 60.0
 NEAR_S = 120.0
 STEADY_S = 120.0
-"""Largest variation of the offset within a recording, in seconds: rounds may be late by a minute."""
+"""Largest variation of the offset within a recording, in seconds; rounds may be late by up to a minute."""
 
 
 @dataclass(frozen=True)
 class Clock:
     """A cell's clock: its offset in seconds (positive: ahead; 0 if correct), and whether that is certain.
 
-    With a single collection it is not: the cell may have stopped collecting long ago. `other_pace` is the clock's rate
-    relative to this machine's, if it differs.
+    The offset is not certain if there is only one collection: the cell may have stopped collecting long ago.
+    `other_pace` is the clock's rate relative to this machine's, if it differs.
     """
 
     ahead_s: float = 0.0

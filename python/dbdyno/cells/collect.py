@@ -2,7 +2,8 @@
 
 CellCLI is queried with constant commands only: masks and filters of the user are applied here, never sent. XML is asked
 for first, because its values are not rounded and carry their times; if a cell does not know `-xml`, its text output is
-parsed. A cell that answers with an error, an incomplete listing or not at all keeps its column, marked.
+parsed. A cell that answers with an error or an incomplete listing, or does not answer, still has its column, with the
+problem noted.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | No
     """Compile a mask that must match a whole name, ignoring case; None if it is empty.
 
     Raises:
-        CellsError: It is not a regular expression.
+        CellsError: The mask is not a regular expression.
     """
     if not mask:
         return None
@@ -130,7 +131,7 @@ def column_of(
 
 
 def _once_each(listing: Listing) -> str | None:
-    """Keep the first value of each metric and object; return a problem if any came twice, since sums would be wrong."""
+    """Remove repeated values of a metric and object, except the first; return a problem if there were any."""
     first: dict[tuple[str, str], Reading] = {}
     for reading in listing.readings:
         first.setdefault((reading.name, reading.object), reading)

@@ -32,7 +32,7 @@ class Column:
 
     @property
     def started_ns(self) -> int | None:
-        """Return when the cell's service started, in ns since 1970, or None if it did not say."""
+        """Return when the cell's service started, in ns since 1970, or None if the cell did not report it."""
         return next(iter(self.listing.started_ns.values()), None)
 
 
@@ -40,7 +40,7 @@ class Column:
 class Collection:
     """One collection from all cells, one column each, in the order of the hosts.
 
-    `twice` holds sentences about cells that were reached in several ways.
+    `twice` holds sentences about cells that were reached under several addresses.
     """
 
     columns: list[Column]

@@ -8,9 +8,9 @@ r"""Listings whose first line names their columns, such as the files in which us
 
 The header defines the columns in any order; columns other than those below are skipped. Fields are separated by `;`,
 `,`, `|`, a tab or blanks, and may be quoted. The number format is derived from all numbers together: one with both
-separators, or one that can only be a decimal, decides. If none does, 1.234 of a counter is a whole number, and for any
-other metric it is reported and not used. A unit is one of CellCLI's; a unit in another language is replaced by that of
-the metric's definition. A time without a zone is taken as UTC.
+separators, or one that can only be a decimal, decides. If none does, 1.234 is a whole number for a counter; for any
+other metric it is reported and not used. A unit is one of CellCLI's; a unit in another language is replaced by the unit
+in the metric's definition. A time without a zone is interpreted as UTC.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ROLE = {word: role for role, words in ROLES.items() for word in words} | dict.f
 _DELIMITERS = ";|\t,"
 _HEADER = re.compile(r"^(?=[^\n]*value)(?=[^\n]*(?:name|metric))[^\n]*$", re.IGNORECASE | re.MULTILINE)
 _WITHIN = 1 << 16
-"""Number of characters at the start of a text in which a header is searched."""
+"""Number of characters at the start of a text within which a header line is looked for."""
 _PREFIX = re.compile(r"\A([A-Za-z0-9][\w.-]*):[ \t]+(?=\S)")
 _NUMBER = re.compile(r"([+-]?[\d.,' \u00a0\u202f]*\d(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 _BLANKS = re.compile(r"[' \u00a0\u202f]")
@@ -86,7 +86,7 @@ class Header:
 
 
 def header_of(line: str) -> Header | None:
-    """Return the header if the line is one, else None.
+    """Return the header that a line contains, or None if the line is no header.
 
     A header names at least the metric and the value, and at least half of its words are known.
     """
@@ -173,7 +173,7 @@ def decimal_mark(values: Sequence[str]) -> str:
 
 
 def _decimal_separator(number: str) -> Iterator[str]:
-    """Yield the decimal separator of a number if only one is possible."""
+    """Yield the decimal separator of a number if only one separator is possible."""
     mantissa = number.lower().partition("e")[0]
     last = max(mantissa.rfind("."), mantissa.rfind(","))
     if last < 0:
@@ -209,7 +209,7 @@ def _reading(line: int, row: dict[str, str], mark: str) -> Reading | str:
 
 
 def _unit(given: str, own: str, known: bool) -> str | None:
-    """Return CellCLI's unit as given, or that of the metric's definition; None if neither is known."""
+    """Return CellCLI's unit as given, else the unit in the metric's definition; None if neither is known."""
     if given in UNITS or not given:
         return given or own
     return own if known else None

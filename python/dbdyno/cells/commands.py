@@ -54,7 +54,7 @@ def command_of(text: str, where: str = "command") -> Command:
     """Parse a CellCLI command.
 
     Raises:
-        CellsError: It is not a CellCLI command.
+        CellsError: The text is not a CellCLI command.
     """
     text = " ".join(text.replace("\r", "").split("\n")).strip().rstrip(";").strip()
     verb = text.split(maxsplit=1)[0].lower() if text else ""
@@ -70,7 +70,7 @@ def command_of(text: str, where: str = "command") -> Command:
 
 
 def shell_script_of(path: Path) -> list[Command]:
-    """Return the lines of a file as shell commands, one each.
+    """Return the shell commands in a file, one per line.
 
     Empty lines and comments (#) are left out; a backslash at the end continues a line.
 
@@ -141,7 +141,7 @@ def script_of(path: Path) -> list[Command]:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells whose answers are equal apart from their own names."""
+    """Cells whose answers are equal except for the cells' names."""
 
     cells: list[str]
     output: str
@@ -176,7 +176,7 @@ def group_answers(answers: Iterable[Answer], own: Mapping[Host, str] | None = No
 
 
 def merge_numbers(texts: Sequence[str]) -> str:
-    """Merge texts that differ only in numbers, showing the range of each number that differs."""
+    """Merge texts that differ only in numbers, with the range of each number in which they differ."""
     columns = zip(*(COUNTER.findall(text) for text in texts), strict=True)
     ends = iter([(min(own, key=_number), max(own, key=_number)) for own in columns])
 

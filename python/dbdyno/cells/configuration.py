@@ -1,7 +1,7 @@
 """Configuration of a cell: its software, flash, disks and IORM plan, so that only comparable recordings are compared.
 
-Only stable facts are kept, no uptime and no temperature. Disks are counted by kind: `12 HardDisk 600G normal`. A cell
-that does not answer, or whose CellCLI does not know an object type, has fewer facts; nothing is made up.
+Only stable facts are recorded, not uptime or temperature. Disks are counted by kind: `12 HardDisk 600G normal`. A cell
+that does not answer, or whose CellCLI does not know an object type, has fewer facts; missing facts are not guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Access, Fleet
 
 Facts = dict[str, dict[str, str]]
-"""Facts of each cell by its name: fact (`cell.releaseVersion`) to its text."""
+"""Facts of each cell by the cell's name; each fact is a name (`cell.releaseVersion`) and a text."""
 FactsOf = dict[Host, dict[str, str]]
 
 SINGLE = {
@@ -58,7 +58,7 @@ _TELLING = (
     ("flashcache", ("effectiveCacheSize",)),
     ("flashlog", ("effectiveSize",)),
 )
-"""Attributes that only one kind of object has, in the order in which they are checked."""
+"""Attributes that only one kind of object has, with that kind, in the order in which they are checked."""
 
 
 def kind_of(details: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Copying of files to every cell: read once, sent through the shell, complete or not at all.
 
-A file is written under a temporary name beside its target, its length is checked, then it is renamed: a cell whose
-connection breaks keeps its old file. SFTP, which cells may have disabled, is not needed.
+A file is written under a temporary name beside its target, its length is checked, then it is renamed: if the connection
+to a cell breaks, the cell still has its old file. SFTP, which cells may have disabled, is not needed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
 def copy_everywhere(
     copies: Sequence[Copy], hosts: Sequence[Host], access: Access
 ) -> Iterator[tuple[Copy, list[Outcome]]]:
-    """Yield each file with its outcome on every cell; cells are named as they report themselves."""
+    """Yield each file with its outcome on every cell; cells have the names that they report themselves."""
 
     async def work() -> list[list[Answer]]:
         async with Fleet(hosts, access) as fleet:

@@ -27,7 +27,7 @@ COLLECTED, OLD, RESTART, HALF, NOTHING = (
 )
 STATES = (COLLECTED, OLD, RESTART, HALF, NOTHING)
 SILENT_S = 120.0
-"""A cell collects once a minute; two minutes without a collection are reported."""
+"""Time without a collection from which on it is reported, in seconds; a cell normally collects once a minute."""
 
 
 class CellClock(TypedDict):
@@ -39,7 +39,7 @@ class CellClock(TypedDict):
 
 
 class Restart(TypedDict):
-    """Round before which counters were reset, and how that was noticed."""
+    """The round before which a cell's counters were reset, and how that was noticed."""
 
     round: int
     how: str
@@ -176,11 +176,11 @@ FACTS = {
     "celldisks": "cell disks",
     "griddisks": "grid disks",
 }
-"""Facts about a cell that are shown, of all that a recording holds, with their labels."""
+"""The facts about a cell that are shown, with their labels; a recording has more of them."""
 
 
 def configuration_table(run: Run) -> list[Table]:
-    """Return a table of the cells' configurations, with equal ones in one row; empty if the run has none."""
+    """Return a table of the cells' configurations, with equal configurations in one row; empty if the run has none."""
     first = (run.manifest.configuration or {}).get("first") or {}
     alike: dict[tuple[str, ...], list[str]] = {}
     for cell, facts in first.items():

@@ -1,6 +1,6 @@
 r"""Parts of CellCLI's text that are not metric rows: objects in DETAIL, alerts, errors, prompts; the rest is reported.
 
-    name:<pad>exa1cel01                                          DETAIL: an attribute a line
+    name:<pad>exa1cel01                                          DETAIL: one attribute per line
     1_1  2012-10-12T14:33:45-04:00  critical  "Disk failed"      an alert
     CELL-01504: Invalid command syntax.                          an error, on stdout
     [oracle@db01 ~]$ dcli -g cells cellcli -e list cell          a typed command, pasted with the answer

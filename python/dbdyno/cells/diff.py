@@ -1,8 +1,8 @@
 """Difference of two collections: what the cells' counters did in between.
 
-A side is a recording (its last round), or a file with CellCLI's output. The flash log has a separate part, because it
-is asked for so often: which device was first, in which share of writes, how many outliers were prevented, and why
-writes bypassed it.
+A side is a recording (its last round), or a file with CellCLI's output. The flash log has a separate part, because
+users often ask about it: which device finished first in which share of the writes, how many outliers were prevented,
+and why writes bypassed the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def collection_of(text: str, *, mask: str | None = None, runs: Path = Path("runs
     """Return a collection from a recording (path, name or 'last') or from a file.
 
     Raises:
-        CellsError: It cannot be read, or contains no metrics.
+        CellsError: The recording or file cannot be read, or contains no metrics.
     """
     from dbdyno.cells.record import recorded_round
     from dbdyno.evidence.run import find_run
@@ -144,7 +144,7 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> Dif
 def changes_between(before: Collection, after: Collection) -> list[Change]:
     """Return the change of every counter between two collections.
 
-    A cell whose service restarted in between has no differences, whatever its counters say.
+    If a cell's service restarted in between, the cell has no differences, even if its counters are higher than before.
     """
     again = _began_anew(before, after)
     return [
@@ -205,12 +205,12 @@ def _began_anew(before: Collection, after: Collection) -> set[str]:
 
 
 def _seconds(changes: Sequence[Change]) -> dict[str, float]:
-    """Return the time between each cell's own collections, in seconds."""
+    """Return the time between the two collections of each cell, in seconds."""
     return {c.cell: c.seconds for c in changes if c.seconds is not None}
 
 
 def _renamed_alone(before: Collection, after: Collection) -> Collection:
-    """Treat two files with a single, unnamed column each as the same cell."""
+    """Treat two files as files of the same cell if each has a single, unnamed column."""
     if len(before.columns) == len(after.columns) == 1:
         column = before.columns[0]
         name = after.columns[0].host.name

@@ -1,4 +1,4 @@
-"""Maps of cells by disks: one value per cell and disk for a metric, over the whole recording."""
+"""Maps of cells and disks: for each metric, one value per cell and disk over the whole recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
 def disk_maps(cells: Sequence[str], objects: Objects) -> list[DiskMap]:
-    """Return a map per kind of disk and metric that was not all zero.
+    """Return one map for each kind of disk and each metric that has values other than zero.
 
     `values[cell][disk]` is None if a disk has no value; `objects` is the result of `Measured.objects`.
     """
@@ -76,7 +76,7 @@ def _map(
 
 
 def disk_table(maps: Sequence[DiskMap]) -> Table:
-    """Return a table with the lowest disk, the highest disk and the median of each map."""
+    """Return a table with the disk of the lowest value, the disk of the highest, and the median, for each map."""
     rows: list[TableRow] = []
     for one in maps:
         known = sorted(

@@ -1,8 +1,8 @@
 """CellCLI's answers as documents: `-xml`, and the JSON of the newest releases.
 
 The XML has what the text lacks: unrounded values, the collection time in milliseconds, the cell's name, and the start
-time of its service. No sample of the JSON was available: an object with `name` and `metricValue` is taken as a metric
-wherever it occurs, one with only a `name` as a detail.
+time of its service. No sample of the JSON was available: an object with `name` and `metricValue` is interpreted as a
+metric wherever it occurs, an object with only a `name` as a detail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dbdyno.cells.listing import CellError, Listing, Reading, UnreadLine, moment
 from dbdyno.cells.numbers import number_and_unit
 
 MOST_UNREAD = 10_000
-"""Limit of reported problems in one answer."""
+"""Maximum number of problems that are reported for one answer."""
 _FLAT = re.compile(r'\{[^{}]{0,4000}"metricValue"[^{}]{0,4000}\}')
 
 _JSON = re.compile(r"\{\s*(?:[\"}]|$)|\[\s*(?:[\[{\"\]\d-]|$)")
@@ -34,8 +34,8 @@ _WHOSE = re.compile(r'"cell"\s*:\s*"([^"\\]+)"')
 def read_any(text: str, cell: str = "") -> Listing:
     """Parse a cell's answer, which is XML, JSON, cellsrvstat or CellCLI's text, recognised by its beginning.
 
-    A truncated document is parsed as far as possible, and the position of the break is added to `unread`. So is text
-    before the XML, such as what a login script of the cell prints.
+    A truncated document is parsed as far as possible, and the position of the break is added to `unread`. Text before
+    the XML is added there, too, for example the output of a login script of the cell.
     """
     text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]
@@ -58,7 +58,7 @@ def _document_at(text: str) -> int | None:
 
 
 def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
-    """Parse `<cli-output>`, also several documents one after another; text before `begin` is parsed as plain text."""
+    """Parse one or more documents `<cli-output>`; text before position `begin` is parsed as plain text."""
     found = read_text(text[:begin], cell)
     line, counted = 1, 0
     while begin < len(text):
@@ -213,7 +213,7 @@ def _load_json(text: str) -> Any:
 
 
 def _context(value: dict[str, object], cell: str, listing: Listing) -> str:
-    """Return the cell of an object: its own `cell`, or that of a `context` in it, as in the XML."""
+    """Return the cell of an object: its value of `cell`, or that of a `context` in it, as in the XML."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
             cell = visible(at["cell"])

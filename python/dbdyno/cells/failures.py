@@ -37,7 +37,7 @@ _FEWER = (
 
 
 def _reason(error: OSError) -> str:
-    """Return the system's message for an error number; event loops replace it by their own.
+    """Return the system's message for an error number, because event loops replace that message by their own.
 
     Errors of name resolution have negative numbers and the resolver's message.
     """

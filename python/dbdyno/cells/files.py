@@ -1,4 +1,4 @@
-"""Files of archived answers, plain or compressed as ExaWatcher does it, and the cell that each belongs to.
+"""Files of archived answers, plain or compressed as by ExaWatcher, and the cell to which each file belongs.
 
 `2015_01_17_09_02_55_CellSrvStatExaWatcher_exa1cel01.example.com.dat.bz2` names its cell. Compressed files are unpacked
 in pieces, and refused as soon as the text exceeds `MOST_BYTES`, or `MOST_TIMES` times the size of the file: a file of
@@ -28,7 +28,7 @@ _EXAWATCHER = re.compile(r"\d{4}(?:_\d\d){5}_\w*ExaWatcher_(?P<cell>[A-Za-z0-9-]
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, unpacked if its first bytes say bzip2, gzip or xz; invalid UTF-8 becomes U+FFFD.
+    """Return the text of a file, unpacked if it begins as bzip2, gzip or xz files do; invalid UTF-8 becomes U+FFFD.
 
     Raises:
         CellsError: The file cannot be read, is truncated, or is too large.
@@ -75,6 +75,6 @@ def _read(file: BinaryIO, path: Path) -> bytes:
 
 
 def cell_of(path: Path) -> str:
-    """Return the cell of a file, by its name: the part that ExaWatcher writes, else the name without suffix."""
+    """Return the cell that a file's name contains: the part that ExaWatcher writes, else the name without suffix."""
     match = _EXAWATCHER.fullmatch(path.name)
     return match["cell"] if match else path.stem

@@ -79,7 +79,7 @@ def visible(text: str) -> str:
 
 
 def moment_ns(text: str) -> int | None:
-    """Return a time with zone, such as 2012-10-12T14:33:45-04:00, in ns since 1970; None if it is not one."""
+    """Return a time with zone, such as 2012-10-12T14:33:45-04:00, in ns since 1970; None for any other text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The cells' own history of metrics as a recording, for the time before dbdyno recorded.
+"""The metric history that cells store, written as a recording, for the time before dbdyno recorded.
 
 Cells keep every minute for a week (METRICHISTORY). It is queried in pieces of a few minutes, because an hour of one
 cell is tens of megabytes, with constant conditions only: `ageInMinutes > 29 and ageInMinutes < 45`.
@@ -29,7 +29,7 @@ OnValues = Callable[[int, int], None]
 
 @dataclass
 class History:
-    """Result: the run, its rounds and values, problems by cell, and cells that were reached in several ways."""
+    """Result: the run, its rounds and values, problems by cell, and cells that were reached under several addresses."""
 
     run: Run
     rounds: int
@@ -54,7 +54,7 @@ def history(
         hosts: The cells.
         access: How cells are reached.
         minutes: How many minutes to fetch.
-        on_values: Called after each piece with the minutes so far and its number of values.
+        on_values: Called after each piece with the minutes fetched so far and the number of values in the piece.
 
     Raises:
         CellsError: No cell has any history.
@@ -113,6 +113,6 @@ async def _piece(fleet: Fleet, plain: set[Host], begin: int, end: int) -> list[A
 
 
 def _column(answer: Answer) -> Column:
-    """Return a piece as a column; an empty one is not an error, because the cell may not have been up for that long."""
+    """Return a piece as a column; an empty piece is not an error, because the cell may have started only later."""
     listing = read_any(answer.output, answer.host.name)
     return column_of(answer.host, listing, None, answer, history=True)

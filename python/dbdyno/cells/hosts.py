@@ -42,7 +42,7 @@ class Host:
 
 
 def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
-    """Return the cells that the texts name, each once, in order; columns get names that distinguish them.
+    """Return the cells that the texts name, each once, in order, with names that distinguish their columns.
 
     Args:
         texts: Names, ranges and group files, separated by commas.
@@ -69,7 +69,7 @@ def check_host(address: object, port: object, user: object) -> Host:
     """Return the host for an address that comes from a file, under the same rules as --hosts.
 
     Raises:
-        CellsError: It is not a host.
+        CellsError: The address, port or user is not valid.
     """
     port_fits = port is None or (isinstance(port, int) and not isinstance(port, bool) and 0 < port < 65536)
     word = f"[{address}]" if isinstance(address, str) and ":" in address else str(address)

@@ -1,4 +1,4 @@
-"""Recognition of answers that belong to the same cell, by the name it reports and not by how it was reached.
+"""Recognition of answers from the same cell, by the name that it reports and not by how it was reached.
 
 A cell may be listed twice: by name and by address, over either of its two networks, in two group files. Its values
 would then be summed twice. Every cell reports its own name: in XML as the context of its answer, in text as the ending
@@ -32,7 +32,7 @@ class CellNames:
 
     @property
     def addresses(self) -> dict[str, list[str]]:
-        """Return all addresses by which each cell was reached, by its name; cells that never answered are left out."""
+        """Return, by cell name, all addresses by which the cell was reached; cells that never answered are left out."""
         found: dict[str, list[str]] = {}
         for host, name in self.own.items():
             found.setdefault(name, []).append(address_of(host))
@@ -40,7 +40,7 @@ class CellNames:
 
     @property
     def duplicate_sentences(self) -> list[str]:
-        """Return a sentence for each cell that was reached in several ways."""
+        """Return a sentence for each cell that was reached under several addresses."""
         return [
             f"{name} was reached as {' and as '.join(ways)}: it is one cell, and counts once"
             for name, ways in self.addresses.items()
@@ -67,7 +67,7 @@ class CellNames:
         collection.twice = self.duplicate_sentences
 
     def learn(self, facts: Mapping[Host, Mapping[str, str]]) -> None:
-        """Learn names from the cells' configurations: answers with the same name and id are from the same cell."""
+        """Learn names from the cells' configurations: two answers with the same name and id are from the same cell."""
         ids: dict[str, set[str]] = {}
         for own in facts.values():
             ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))
@@ -89,8 +89,8 @@ class CellNames:
 def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
     """Rename each answer to the name its cell reports.
 
-    If two addresses report one name, they may be one cell or two of different racks: the address is then added. A cell
-    that did not report a name keeps its address.
+    If two addresses report the same name, they may belong to one cell or to cells of different racks: the address is
+    then added. A cell that did not report a name keeps its address.
     """
     by_name = Counter(own.values())
     for answer in answers:
@@ -100,10 +100,10 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
 
 
 def recorded_names(manifest: Manifest) -> dict[str, str]:
-    """Return the cells' own names by the name under which a recording holds them.
+    """Return the name that each cell reports, by its name in the recording, where the two differ.
 
-    The value is empty for a column whose cell is already there under another name. Recordings of earlier versions name
-    cells by their addresses.
+    The value is empty for a column whose cell is also in the recording under another name. Recordings of earlier
+    versions name cells by their addresses.
     """
     first = (manifest.configuration or {}).get("first") or {}
     ids: dict[str, set[str]] = {}

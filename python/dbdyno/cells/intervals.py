@@ -1,8 +1,9 @@
 """A recording as intervals: the change of every counter between rounds, and the value of every gauge at each round.
 
 A round is used once every cell that answers has collected again: if queries are faster than the cells collect, rounds
-are merged, so that no interval is empty for a cell. A cell without new data while another collected twice is not waited
-for. A missing difference (a restart, a cell that did not answer) is NaN, and counted in `lost`.
+are merged, so that no interval is empty for a cell. If a cell has no new data while another one has collected twice,
+the round is used without it. A missing difference (a restart, a cell that did not answer) is NaN, and counted in
+`lost`.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ Key = tuple[str, str, str]
 
 MISSING = "missing"
 PATIENCE = 2
-"""Number of collections of another cell after which a cell without new data is not waited for."""
+"""Number of collections of another cell after which a cell without new data is no longer waited for."""
 
 
 @dataclass
 class Intervals:
     """Intervals of a recording.
 
-    `deltas` and `seconds` have one value per interval (NaN if there is none), `levels` one per round that is used;
-    `lost` counts intervals by (cell, reason).
+    `deltas` and `seconds` have one value per interval (NaN if there is none), `levels` have one value per round that is
+    used; `lost` counts intervals by (cell, reason).
     """
 
     cells: list[str]
@@ -66,7 +67,7 @@ class Intervals:
 
     @property
     def mean_s(self) -> float:
-        """Return the mean length of an interval in seconds, by the cells' own clocks."""
+        """Return the mean length of an interval in seconds, according to the cells' own clocks."""
         known = [s for row in self.seconds.values() for s in row if not math.isnan(s)]
         return math.fsum(known) / len(known) if known else math.nan
 
@@ -93,7 +94,7 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
 
 
 def refreshed_rounds(rounds: Sequence[Collection]) -> list[Collection]:
-    """Return the rounds that are used: in each, every cell has collected again since the previous one."""
+    """Return the rounds that are used: each has new data from all cells, or several new collections of one cell."""
     kept = [rounds[0]]
     since: dict[str, set[int]] = {}
     for one in rounds[1:]:
@@ -109,7 +110,7 @@ def refreshed_rounds(rounds: Sequence[Collection]) -> list[Collection]:
 
 
 def _times(collection: Collection) -> dict[str, int]:
-    """Return when each cell collected, or when it was queried if it did not say, in ns since 1970."""
+    """Return when each cell collected, or when it was queried if it reported no time, in ns since 1970."""
     return {
         c.host.name: max((r.at_ns for r in c.readings if r.at_ns is not None), default=c.asked_ns)
         for c in collection.columns
@@ -129,7 +130,7 @@ def _put(intervals: Intervals, at: int, change: Change) -> None:
 
 
 def _lost_cells(cells: Sequence[str], changes: Sequence[Change]) -> dict[str, str]:
-    """Return the cells for which no difference of any counter can be computed in this interval, with the reason."""
+    """Return the cells without a valid difference of any counter in this interval, with the reason."""
     whys: dict[str, str] = dict.fromkeys(cells, MISSING)
     for change in changes:
         if change.delta is not None:

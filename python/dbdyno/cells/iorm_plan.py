@@ -20,7 +20,7 @@ from dbdyno.cells.listing import read_text
 
 LIST_COMMAND = "cellcli -e list iormplan detail"
 REST_DIRECTIVES = ("other", "default")
-"""Names of the directives for all databases without one: in plans by allocation, and in plans by share."""
+"""Names of the directives for all databases that have none: in plans by allocation, and in plans by share."""
 _WORD = re.compile(r"[A-Za-z]\w*=[A-Za-z0-9_.$#%-]+")
 _NAME = re.compile(r"[A-Za-z][\w.$#]{0,29}")
 
@@ -83,7 +83,7 @@ def check_plan(wire: object) -> tuple[Directive, ...]:
     """Check directives that come from a file, under the same rules as those read from a cell.
 
     Raises:
-        CellsError: They are not directives.
+        CellsError: The values are not directives.
     """
     if not isinstance(wire, list | tuple):
         raise CellsError("the directives of a plan are not a list")
@@ -97,7 +97,7 @@ def check_plan(wire: object) -> tuple[Directive, ...]:
 
 
 def alter_command(directives: Sequence[Directive]) -> str:
-    """Return the CellCLI command that sets these database directives; without any it removes the plan."""
+    """Return the CellCLI command that sets these database directives, or removes the plan if there are none."""
     if not directives:
         return 'alter iormplan dbplan=""'
     texts = (",".join(f"{key}={value}" for key, value in one) for one in directives)
@@ -119,8 +119,8 @@ def _meaning(directives: Sequence[Directive]) -> list[list[tuple[str, str]]]:
 def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[Directive, ...]:
     """Return the plan's directives with flashLog of these databases switched on or off, and everything else unchanged.
 
-    A database without a directive gets one with the attributes of the directive for the rest. In a plan without
-    directives the rest gets a directive too, with its flash log on, as it is without a plan.
+    A database without a directive gets one with the attributes of the directive for all other databases. If the plan
+    has no directives, a directive for all other databases is added too, with the flash log on, as it is without a plan.
 
     Raises:
         CellsError: A name is not valid, or a new directive would move resources because the plan is by allocation.
@@ -150,7 +150,7 @@ def _before_rest(directives: list[Directive]) -> int:
 
 
 def _like_rest(directives: list[Directive], database: str) -> Directive:
-    """Return a directive for a database that was covered by the directive for the rest so far."""
+    """Return a directive for a database to which the directive for all other databases has applied so far."""
     if any(key.lower() in ("level", "allocation") for one in directives for key, _ in one):
         raise CellsError(
             f"database {database} has no directive in the plan, which is based on allocation: a new directive "

@@ -1,7 +1,7 @@
 """Temporary changes of the cells' IORM plans, which are always restored.
 
 A plan is read before each change: it must be the one found at the start or one that this run has set. A plan that
-somebody else changed in between is left alone and reported. After a change the plan is read again; if it differs from
+somebody else changed in between is not touched, but reported. After a change the plan is read again; if it differs from
 the requested one, that is a failure.
 
 The guardian holds a `PlanUndo`: this process executes it before it ends, or the guardian does if this process was
@@ -27,14 +27,14 @@ from dbdyno.cells.ssh import Access, Answer, Fleet
 
 Directives = tuple[Directive, ...]
 SETTLE_S = 10.0
-"""How long a command may run on a cell after its connection was cut, in seconds: CellCLI starts slowly."""
+"""Time for which a command may still run on a cell after its connection was cut [s]; CellCLI starts slowly."""
 
 
 async def read_plans(fleet: Fleet) -> dict[Host, IormPlan]:
     """Return every cell's plan.
 
     Raises:
-        CellsError: A cell does not show one; the error names the first such cell.
+        CellsError: A cell does not show its plan; the error names the first such cell.
     """
     answers = await fleet.run(LIST_COMMAND)
     _all_well(answers, "its IORM plan cannot be read")
@@ -103,7 +103,7 @@ class PlanUndo:
     """Plans to restore on cells, as plain values without secrets, which are also in the run's manifest.
 
     Each of `cells` has address, port, user and name of a host, the directives `found`, and `ours`: the directives that
-    this run may have set. `reach` is an `Access`.
+    this run may have set. `reach` has the values of an `Access`.
     """
 
     label: str
@@ -114,7 +114,7 @@ class PlanUndo:
 
     @property
     def access(self) -> Access:
-        """Return how the cells are reached."""
+        """Return the `Access` with which the cells are reached."""
         return _access(self.reach)
 
     @property
@@ -127,7 +127,7 @@ class PlanUndo:
         return replace(self, cells=tuple(cell for cell in self.cells if _host(cell) in hosts))
 
     def with_access(self, access: Access, user: str | None) -> PlanUndo:
-        """Return the undo with another access to the cells, and as `user` if one is given."""
+        """Return the undo with other connection options, and with `user` as the login user if one is specified."""
         cells = tuple({**cell, "user": user or cell["user"]} for cell in self.cells)
         return replace(self, cells=cells, reach=_reach(access))
 
@@ -187,7 +187,7 @@ class PlanUndo:
         return states
 
     async def _try_once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
-        """Try once; return cells whose plan is unread, somebody else's, or just altered (the next try checks it)."""
+        """Try to restore each plan once; return the cells whose plan is unread, somebody else's or not yet checked."""
         states: dict[Host, _State] = {}
         back: dict[Host, str] = {}
         async with Fleet(list(cells), self.access) as fleet:
@@ -277,5 +277,5 @@ def _access(reach: Mapping[str, Any]) -> Access:
 
 
 def _directives(wire: Any) -> Directives:
-    """Return directives as tuples; they may be lists that come from JSON."""
+    """Return directives as tuples, even if they are lists because they come from JSON."""
     return tuple(tuple((str(key), str(value)) for key, value in one) for one in wire)

@@ -26,7 +26,7 @@ from dbdyno.cells.ssh import Fleet, JumpError
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the set-up in words, and whether it is already done."""
+    """One step of the set-up in words, and whether it has already been done."""
 
     text: str
     done: bool
@@ -160,8 +160,8 @@ def install_command(public: str) -> str:
 def remove_command(public: str) -> str:
     """Return the shell command that removes the key from a cell.
 
-    It removes every line with the key, whatever its comment; other lines, mode and owner are kept. Nothing is written
-    if the key is not there.
+    It removes every line with the key, whatever its comment; other lines, mode and owner stay unchanged. Nothing is
+    written if the key is not there.
     """
     blob = shlex.quote(" ".join(public.split()[:2]))
     file = "~/.ssh/authorized_keys"

@@ -6,7 +6,7 @@ CellCLI prints no header and no types; a file with a header is parsed by `column
     cel01: FC_IO_RQ_R<pad>\t FLASHCACHE\t 19,885                     through dcli, line stripped
     FC_IO_RQ_R   FLASHCACHE   19,885 IO requests                     pasted: blanks for tabs
     FL_IO_W  0 IO requests                                           without the object
-    CD_IO_LOAD CD_00 1.5 2012-10-12T14:33:45-04:00                   of the history
+    CD_IO_LOAD CD_00 1.5 2012-10-12T14:33:45-04:00                   metric history, with its time
     name:<pad>exa1cel01                                              DETAIL
     CELL-01504: Invalid command syntax.                              an error, on stdout
 
@@ -56,7 +56,7 @@ __all__ = ["CellError", "Listing", "Reading", "UnreadLine", "moment_ns", "read_t
 
 
 def read_text(text: str, cell: str = "") -> Listing:
-    """Parse CellCLI's text; lines below a header are parsed by its columns.
+    """Parse CellCLI's text; lines below a header are parsed according to its columns.
 
     Args:
         text: The text.

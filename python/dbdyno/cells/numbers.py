@@ -14,7 +14,7 @@ _SCALE = {letter: 1024.0 ** (at + 1) for at, letter in enumerate("KMGTP")}
 
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
-    """Return number and unit: (2930.0, 'IO requests') for '2,930 IO requests'; None if no number comes first."""
+    """Return number and unit: (2930.0, 'IO requests') for '2,930 IO requests'; None if there is no leading number."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return None

@@ -51,7 +51,7 @@ class ShownCell(TypedDict):
 
 
 class ShownMetric(TypedDict):
-    """Metric (of one object, if objects are kept apart): its value per cell, and the aggregate by its rule."""
+    """Metric (of one object, if objects are shown separately): its value per cell, and the aggregate by its rule."""
 
     metric: str
     family: str
@@ -169,7 +169,7 @@ class WatchPage(TypedDict):
 
 
 class Steps(TypedDict):
-    """A cell's means between successive collections, in seconds since the recording began."""
+    """A cell's means between successive collections, with times in seconds since the recording began."""
 
     cell: str
     from_s: list[float]
@@ -209,7 +209,7 @@ class UnusedIntervals(TypedDict):
 
 
 class RecordingHead(TypedDict):
-    """Recording in the head of the page."""
+    """What the head of a page says about one recording: number, time and note."""
 
     number: str
     at: str

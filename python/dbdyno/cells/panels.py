@@ -37,9 +37,9 @@ FIRST = {
 
 
 def panels(recording: MeasuredRecording, family: str) -> list[dict[str, object]]:
-    """Return the panels of a family: at most six measures that were not all zero.
+    """Return the panels of a family: at most six measures that have values other than zero.
 
-    Each has every cell's steps as arrays, in seconds since the recording began.
+    Each panel has the steps of every cell as arrays, with times in seconds since the recording began.
     """
     return [
         {

@@ -1,7 +1,7 @@
 """Changes between two collections: differences, rates and latencies from counters.
 
-A counter means nothing by itself; its difference over the cell's own collection times does. Each cell collects once a
-minute at its own second, so rates are computed per cell, then added.
+A counter means nothing by itself; only its difference between two collection times of the cell does. Each cell collects
+once a minute at its own second, so rates are computed per cell, then added.
 
 - The same collection time twice is *not refreshed*, which is different from zero.
 - A counter that fell was reset (the cell service restarted): there is no difference, only this fact.
@@ -61,7 +61,7 @@ class Latency:
 
 
 def changes(before: Iterable[Reading], after: Iterable[Reading]) -> list[Change]:
-    """Return the changes of all counters on either side, in the order of `after`, then those that are gone."""
+    """Return the changes of all counters: first those in `after`, in order, then those only in `before`."""
     first = {_key(r): r for r in before if metric(r.name).kind == "counter"}
     second = {_key(r): r for r in after if metric(r.name).kind == "counter"}
     reset = {key[0] for key, r in second.items() if key in first and r.value < first[key].value}
@@ -90,7 +90,7 @@ def latencies(changes: Iterable[Change], *, over: str = "object") -> list[Latenc
 
 
 def totals(changes: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
-    """Return (difference, difference per second) by (name, cell, object), summed as `by` says; valid ones only."""
+    """Return the sums of valid changes and of their rates by (name, cell, object), grouped as `by` says."""
     sums: dict[tuple[str, str, str], list[Change]] = {}
     for change in changes:
         if change.delta is not None:

@@ -2,9 +2,9 @@
 
 A run folder of kind `cells` has a block per round: `metrics/bNNNNNN.parquet` with source `cell:NAME`, written before
 the block's record, so that an interrupted recording is readable up to its last complete round. Every value of a cell is
-kept, with the cell's own collection time (or this machine's, if it gave none), regardless of any mask on the screen.
-The manifest holds each cell's configuration (software, flash, disks, plan) at the first round and, unless interrupted,
-at the last.
+recorded, with the cell's own collection time (or this machine's time, if the cell reported none), regardless of any
+mask on the screen. The manifest holds each cell's configuration (software, flash, disks, plan) at the first round and,
+unless interrupted, at the last.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ async def rounds(
 ) -> AsyncIterator[Collection]:
     """Yield a collection per period, the first at once; each cell appears once, under the name that it reports.
 
-    A round that takes longer than the period delays none: the next one begins at the next multiple of the period.
+    A round that takes longer than the period does not shift later rounds: the next round begins at the next multiple of
+    the period.
 
     Args:
         hosts: The cells.
@@ -63,7 +64,7 @@ async def rounds(
         pace: Period and duration.
         mask: Regular expression; readings whose name does not match are left out.
         alerts: Also fetch alerts in the first round, every ten minutes, and in the last.
-        names: The names learnt so far, which are updated.
+        names: The cells' names learnt so far; this function updates them.
     """
     watch, told_s = AlertMemory(), -math.inf
     names = names or CellNames()
@@ -97,7 +98,7 @@ def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
     """Create the run folder of a recording.
 
     Raises:
-        EvidenceError: It cannot be created.
+        EvidenceError: The folder cannot be created.
     """
     manifest: dict[str, object] = {
         "kind": KIND,
@@ -139,7 +140,7 @@ def save_round(run: Run, index: int, collection: Collection) -> int:
 
 
 def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_round: Any = None) -> Run:
-    """Record until the time is over, or until interrupted: then the run is marked as aborted."""
+    """Record until the time is over; if the user interrupts the recording, the run is marked as aborted."""
     run = new_recording(out, hosts, pace)
     names = CellNames()
     first = configuration.query_configuration(hosts, access)
@@ -211,7 +212,7 @@ def _no_metrics(run: Run) -> CellsError:
 def recorded_round(run: Run, *, last: bool = True) -> Collection:
     """Return the last (or first) round of a recording as a collection.
 
-    A cell without values in that round is taken from the nearest round in which it has some.
+    For a cell without values in that round, the nearest round in which the cell has values is used.
 
     Raises:
         CellsError: The run contains no metrics of cells.
@@ -278,7 +279,7 @@ def all_rounds(run: Run) -> list[Collection]:
     """Return every complete round of a recording, oldest first.
 
     Raises:
-        CellsError: There is none.
+        CellsError: The recording has no complete round.
     """
     from dbdyno.evidence.query import connect
 
@@ -305,7 +306,7 @@ def all_rounds(run: Run) -> list[Collection]:
 
 
 def _began(run: Run) -> dict[tuple[int, str], int]:
-    """Return the start time of each cell's service by round, as the cell reported it."""
+    """Return the start of each cell's service as the cell reported it [ns since 1970], by (block, cell)."""
     known = recorded_names(run.manifest)
     return {
         (block.index, known.get(cell, cell)): int(said["started_ns"])

@@ -49,7 +49,7 @@ class RowWords(NamedTuple):
 
 
 def row_of(line: str) -> RowWords | None:
-    """Return the words of a row, or None if they do not form one."""
+    """Return the recognised words of a row, or None if the line is not a row."""
     match = _PREFIX.fullmatch(line.strip())
     cell, text = (match[1], match[2]) if match else ("", line.strip())
     words = text.split()
@@ -106,7 +106,7 @@ def is_disk(word: str) -> bool:
 
 
 def _name_of(words: list[str]) -> str | None:
-    """Return the metric's name: a known one, else one with a known prefix, else any; None if there is none."""
+    """Return the word that is the metric's name: a known name, else one with a known prefix, else any, or None."""
     names = [word for word in words if _NAME.fullmatch(word) and word not in OBJECT_TYPES and not is_disk(word)]
     known = [word for word in names if metric(word).known]
     begun = [word for word in names if word.partition("_")[0] in FAMILIES]

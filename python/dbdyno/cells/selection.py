@@ -33,7 +33,7 @@ class Selection:
         return not self.databases or self._of_database(reading)
 
     def wants_name(self, name: str) -> bool:
-        """Return True if a metric is selected by name; a latency is also selected by the name of its time counter.
+        """Return True if the name of a metric is selected; for a latency, the name of its time counter also counts.
 
         For example CD_IO_TM_R_SM selects CD_IO_TM_R_SM_RQ.
         """
@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def by_object(self) -> Selection:
-        """Return the selection without its name patterns: a latency needs its requests even if these are not named."""
+        """Return the selection without its name patterns; a latency also needs requests that they do not name."""
         return replace(self, mask=None, exclude=None)
 
     def _of_database(self, reading: Reading) -> bool:

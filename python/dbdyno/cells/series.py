@@ -1,12 +1,12 @@
-"""A whole recording as series: the change of every metric of every cell from each collection to the next.
+"""A complete recording as time series: the change of every metric of every cell from each collection to the next.
 
-It is the arithmetic of `rates` in SQL over all rounds at once, because an hour of a full rack is a million values. A
-difference never crosses a restart of the cell's service: where it restarted, or one of its counters fell, a new epoch
-of that cell begins. If a cell has not collected again, there is no step, not even one of zero: the next step then
-starts at the last collection. A round without an answer is treated in the same way.
+The computation is that of `rates`, but in SQL over all rounds at once, because an hour of a full rack is a million
+values. A difference never crosses a restart of the cell's service: where it restarted, or one of its counters fell, a
+new epoch of that cell begins. If a cell has not collected again, there is no step, not even one of zero: the next step
+then starts at the last collection. A round without an answer is treated in the same way.
 
 A step is (from, to, numerator, denominator): difference over seconds, time over requests, part over whole, a gauge over
-1. The mean over steps is therefore one sum over another, for rates and latencies alike.
+1. The mean over steps is therefore one sum divided by another, for rates and latencies alike.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 Step = tuple[int, int, float, float]
-"""From and to in ns since 1970 by the cell's own clock, numerator, denominator."""
+"""Start and end of a step in ns since 1970 by the cell's own clock, numerator, denominator."""
 RATE, LATENCY, SHARE, GAUGE = "rate", "latency", "share", "gauge"
 SHARES = {
     "flash first": ("FL", ("FL_FLASH_FIRST",), ("FL_DISK_FIRST", "FL_FLASH_FIRST")),
     "hits": ("FC", ("FC_IO_RQ_R",), ("FC_IO_RQ_R", "FC_IO_RQ_R_MISS")),
 }
-"""Shares of counters: family, the parts, the whole."""
+"""Shares of counters by name: family, the counters of the part, and the counters of the total."""
 SHARE_WORDS = {
     "flash first": "redo writes that were safe on flash first, of all that the flash log served",
     "hits": "read requests answered from the flash cache, of those and the misses",
@@ -45,7 +45,7 @@ SHARE_WORDS = {
 _WITH_REQUESTS = (
     "steps s join requests q on s.metric = q.time and q.cell = s.cell and q.object = s.object and q.block = s.block"
 )
-"""Steps of time counters, each joined with the difference of its requests."""
+"""SQL join of the steps of time counters, each with the difference of the number of requests."""
 _TIMES = {"us": 1e3, "ms": 1e6}
 _UNITS = {"IO requests": "1/s", "": "1/s", "MB": "MB/s", "KB": "KB/s"}
 
@@ -54,8 +54,9 @@ _UNITS = {"IO requests": "1/s", "": "1/s", "MB": "MB/s", "KB": "KB/s"}
 class Measure:
     """One quantity of one family, with its steps by cell.
 
-    `unit` is a page's (1/s, MB/s, ns, ratio), or for a gauge the cells' own. `added` is True if cells add up; otherwise
-    their steps are pooled (latencies, shares) or shown side by side (percentages, loads).
+    `unit` is a unit of `dbdyno.page` (1/s, MB/s, ns, ratio), or for a gauge the unit that cells print. `added` is True
+    if the values of cells are added up; otherwise their steps are pooled (latencies, shares) or shown side by side
+    (percentages, loads).
     """
 
     name: str
@@ -91,7 +92,7 @@ class Measure:
 class MeasuredRecording:
     """Recording with its measures by (family, name), and its cells in order, including those that never answered.
 
-    Times are by this machine's clock: times of a cell whose clock is wrong are shifted as `clocks` says.
+    Times are those of this machine's clock: if a cell's clock is wrong, its times are shifted as `clocks` says.
     """
 
     run: Run
@@ -160,7 +161,7 @@ def open_series(run: Run) -> Iterator[MeasuredRecording]:
     """Open a recording, and close it on exit.
 
     Raises:
-        CellsError: It contains no metrics of cells.
+        CellsError: The run contains no metrics of cells.
     """
     from dbdyno.evidence.query import connect
 
@@ -305,7 +306,7 @@ def _table(
 
 
 def restarts(run: Run) -> list[tuple[str, int]]:
-    """Return (cell, block) of each first round after a restart of a cell's service, as far as cells report it."""
+    """Return (cell, block) of the first round after each restart of a cell's service, as far as cells report it."""
     last: dict[str, int] = {}
     found = []
     known = recorded_names(run.manifest)
@@ -351,7 +352,7 @@ def _rates(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Yield the time per request over a cell's objects: the sum of the times over that of the requests."""
+    """Yield the time per request over all objects of a cell: the sum of times divided by the sum of requests."""
     rows = connection.execute(
         "select s.family, q.latency, s.cell, min(s.from_ns), max(s.at_ns), sum(s.value - s.old),"  # noqa: S608
         f" sum(q.n) from {_WITH_REQUESTS} group by s.family, q.latency, s.cell, s.block"
@@ -399,6 +400,6 @@ def _gauges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _pooled_ratio(steps: Sequence[Step]) -> float | None:
-    """Return the sum of the numerators over that of the denominators, or None if the latter is zero."""
+    """Return the sum of the numerators divided by that of the denominators, or None if the latter is zero."""
     below = math.fsum(step[3] for step in steps)
     return math.fsum(step[2] for step in steps) / below if below else None

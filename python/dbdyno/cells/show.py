@@ -1,6 +1,6 @@
 """Current values of the cells side by side: a row per metric (and object), a column per cell, and an aggregate.
 
-The aggregate follows the metric's own rule. Values are plain; the reader formats them.
+The aggregate follows the metric's own rule. Values are unformatted numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dbdyno.cells.page import ShownCell, ShownMetric, ShowPage
 
 SCHEMA = 1
 NAMED = 3
-"""Number of cells that a sentence names; more are only counted."""
+"""Maximum number of cells that a sentence names; if there are more, it gives only the number of the others."""
 
 
 def show_page(collection: Collection, *, by: str = "cell") -> ShowPage:
@@ -94,7 +94,7 @@ def _rows(collection: Collection, by: str) -> Iterable[ShownMetric]:
 def flat_rows(page: ShowPage) -> list[dict[str, object]]:
     """Return a row per metric, object and cell for CSV and JSON lines, with cell 'all' for the aggregate.
 
-    Numbers are unformatted, None if there is none.
+    Numbers are unformatted; a missing number is None.
     """
     rows: list[dict[str, object]] = []
     for row in page["rows"]:
@@ -119,7 +119,7 @@ def flat_rows(page: ShowPage) -> list[dict[str, object]]:
 def age_words(page: ShowPage) -> list[str]:
     """Return how old the values are: one sentence each for cells with clocks near ours, ahead of ours, and behind ours.
 
-    A rack whose time service is wrong must not fill the screen.
+    There is no sentence per cell, because a rack whose time service is wrong would fill the screen.
     """
     ages = {cell["name"]: cell["age_s"] for cell in page["cells"] if cell["age_s"] is not None}
     near = {name: age for name, age in ages.items() if -NEAR_S <= age <= MINUTE_S + NEAR_S}
@@ -137,7 +137,7 @@ def age_words(page: ShowPage) -> list[str]:
 
 
 def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
-    """Return one sentence for cells whose values are dated far from now, all in one direction; empty without cells."""
+    """Return one sentence for the cells whose values are dated far from now in one direction; empty without cells."""
     if not ages:
         return []
     names = list(ages)
@@ -174,10 +174,11 @@ def table_rows(
     describe: bool = False,
     scientific: bool = False,
 ) -> list[dict[str, str]]:
-    """Return a row per metric (and object) for people: the aggregate first, then a column per cell.
+    """Return a row per metric (and object) for display: the aggregate first, then a column per cell.
 
-    The aggregate is first so that it cannot be cut off the screen. With only some `cells`, or none, the cell to look at
-    first is shown beside it. Every digit is shown; `scientific` shows numbers as 1.23456e+07, with all digits.
+    The aggregate is first so that it cannot be cut off the screen. If only some `cells` have columns, or none, the cell
+    to look at first is shown beside the aggregate. Every digit is shown; `scientific` shows numbers as 1.23456e+07,
+    with all digits.
     """
     show_object = any(row["object"] for row in page["rows"])
     found = []

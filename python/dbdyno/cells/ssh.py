@@ -1,9 +1,9 @@
-"""One command on every cell at once, over SSH; a cell that misbehaves costs only its own answer.
+"""One command on every cell at once, over SSH; a cell that fails affects only its own answer.
 
 Host keys are checked against known_hosts: an unknown or changed key is refused, without asking. Keys come from the
 agent, the named files, or the user's SSH configuration; there are no passwords. At most `parallel` connections are open
-at once. A cell that hangs is abandoned after `timeout_s`, including the time to connect. Output beyond `MOST_BYTES` is
-cut, and the answer says so.
+at once. A cell that hangs is abandoned after `timeout_s`, which includes the time to connect. Output beyond
+`MOST_BYTES` is cut, and the answer says so.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class JumpError(Exception):
 
 @dataclass
 class _Jump:
-    """Way through jump hosts: one connection for all cells, because sshd limits simultaneous logins (MaxStartups).
+    """Connection through jump hosts, shared by all cells, because sshd limits simultaneous logins (MaxStartups).
 
     A failure is remembered, and not retried for each cell.
     """
@@ -103,7 +103,7 @@ class _Jump:
 
 @dataclass
 class Fleet:
-    """Open connections to cells, kept between commands; an async context manager.
+    """Connections to cells that stay open between commands; an async context manager.
 
     Raises:
         CellsError: The named known_hosts file does not exist.
@@ -244,8 +244,8 @@ class Fleet:
     async def _process(self, host: Host, command: str) -> asyncssh.SSHClientProcess[bytes]:
         """Start the command, if necessary on a new connection.
 
-        A kept connection may be closed, or may allow one session at a time (MaxSessions) and not have noticed the end
-        of the last one.
+        An existing connection may be closed, or may allow only one session at a time (MaxSessions) and not yet have
+        noticed the end of the previous session.
         """
         import asyncssh
 
@@ -282,7 +282,7 @@ class Fleet:
 
 
 def _give(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
-    """Send the command's input; a command that has already ended takes none, and its output and code say why."""
+    """Send the command's input; a command that has already ended reads none, and its output and exit code show why."""
     with contextlib.suppress(BrokenPipeError):
         if data:
             process.stdin.write(data)
@@ -299,7 +299,7 @@ async def _connect(reach: HostAccess, tunnel: asyncssh.SSHClientConnection | Non
 
 
 async def _retry(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
-    """Return the result of an attempt to connect, retried for half of the timeout if the server closes early.
+    """Return the result of an attempt to connect, retried for half of the timeout if the server disconnects early.
 
     sshd drops some connections if many begin at once (MaxStartups).
     """

@@ -2,8 +2,8 @@
 
 A row is one quantity: a rate (a counter's increase over the cell's own seconds), a latency (a time over its requests),
 or the current value of a gauge. Each has the value of this round and the average since the beginning, so that an
-unusual value stands out without knowledge of what is usual on these cells. The average is sum over sum (increase over
-seconds, time over requests); for gauges it is the mean of the observed values.
+unusual value stands out without knowledge of what is usual on these cells. The average is one sum divided by another
+(increase by seconds, time by requests); for gauges it is the mean of the observed values.
 
 Rows are ranked by meaning, never across units: errors first, then by how far a value is from its own average.
 """
@@ -36,7 +36,7 @@ class RunningSums:
     rounds: int = 0
 
     def row(self, key: Key, unit: str, above: float, below: float) -> Row:
-        """Add a round's sums to those before, and return its row."""
+        """Add a round's sums to those of earlier rounds, and return the row for the page."""
         old = self.sums.get(key, (0.0, 0.0))
         whole = self.sums[key] = (old[0] + above, old[1] + below)
         kind, name, cell, item = key
@@ -72,7 +72,7 @@ def watch_page(since: RunningSums, before: Collection, after: Collection, *, by:
 
 
 def rank_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows in order: errors that rose, then those farthest from their average, then by name."""
+    """Return the rows in order: errors that rose, then values by their distance from the average, then by name."""
 
     def rank(row: Row) -> tuple[int, float, str, str, str]:
         now, average = row["now"], row["average"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Campaign:
-    """A campaign on one engine; `rows` and `faults` are its evidence."""
+    """A campaign on one engine; `rows` and `faults` are the evidence that it collects."""
 
     def __init__(self, plan: CutPlan, seed: int, engine: CutEngine, guardian: Guardian) -> None:
         self._plan, self._seed, self._engine, self._guardian = plan, seed, engine, guardian
@@ -123,7 +123,7 @@ class Campaign:
         return row, judgement
 
     def _interrupt(self, after: int, seed: int) -> bool:
-        """Cut the power again while the engine recovers; return False if the recovery was quicker."""
+        """Cut the power again while the engine recovers; return False if the recovery ended before the cut."""
         self._open()
         mount = self._open_mount()
         mount.arm(after)

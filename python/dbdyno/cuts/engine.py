@@ -15,7 +15,7 @@ from dbdyno.bench.undo import server_processes
 from dbdyno.cuts.ledger import Content, Ledger
 
 LOAD_S = 4.0
-"""Time after which the power is cut if the drawn change has not happened [s]."""
+"""Time after which the power is cut even if the randomly chosen change has not happened [s]."""
 POLL_S = 0.002
 KILL_S = 10.0
 ERROR_LINE = re.compile(r"PANIC|FATAL|ERROR")
@@ -71,7 +71,7 @@ class BrokenEngineError(Exception):
 
 
 def wait_for_cut(is_off: Callable[[], bool]) -> float:
-    """Wait until the power is off or the load's time is over, and return the time."""
+    """Wait until the power is off or `LOAD_S` is over, and return the time (`time.monotonic`)."""
     deadline = time.monotonic() + LOAD_S
     while not is_off() and time.monotonic() < deadline:
         time.sleep(POLL_S)

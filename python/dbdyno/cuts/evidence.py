@@ -15,7 +15,7 @@ STORES = ("runs", "snapshots", "moves", "settings")
 
 
 class EvidenceCuts(ProcessCuts):
-    """One of dbdyno's stores as a `CutEngine`; a commit is what its writer reports as stored."""
+    """One of dbdyno's stores as a `CutEngine`; a commit is an entry that its writer reports as stored."""
 
     version = VERSION
 

@@ -40,8 +40,8 @@ class Content:
 
     Attributes:
         rows: Number and payload of each row.
-        counts: Rows by session, as each transaction counts them beside its row.
-        sessions: Session of each row.
+        counts: Number of rows of each session, from the counter that each transaction updates along with its row.
+        sessions: Session that inserted each row.
         corrupt: Damage that the engine's own checks found; empty if there is none.
     """
 

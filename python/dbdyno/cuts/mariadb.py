@@ -33,7 +33,7 @@ SETTINGS = {
     "max_connections": "80",
     "ssl": "OFF",
 }
-"""Settings with which changed pages are written continuously, so that some writes are incomplete at a cut. Without TLS,
+"""Settings with which changed pages are written continuously, so that some writes are incomplete at a cut. TLS is off,
 because a server from 11.4 on creates a key for it at each start, which takes many seconds."""
 REDO = re.compile(r"checkpoint LSN=(\d+)")
 END = re.compile(r"End of log at LSN=(\d+)")

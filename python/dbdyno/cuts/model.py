@@ -12,9 +12,9 @@ from dbdyno.cuts.plan import CutPlan
 
 SCHEMA = 1
 FAULTS_MOST = 10_000
-"""Faults of survived cuts in the model of a campaign."""
+"""Maximum number of faults of survived cuts that the model of a campaign contains."""
 RECOVERY_GROUPS = 5
-"""Number of rows in the table of recovery times."""
+"""Maximum number of rows in the table of recovery times."""
 
 
 class CutRow(TypedDict):

@@ -1,7 +1,7 @@
 """Process that writes to one of dbdyno's own stores, or reads everything in it, for power cuts.
 
     python -m dbdyno.cuts.own_stores load runs FOLDER 1       -->   t 1 / a 1 / t 2 / ...
-    python -m dbdyno.cuts.own_stores content runs FOLDER      -->   JSON of what is there and what is damaged
+    python -m dbdyno.cuts.own_stores content runs FOLDER      -->   JSON of the content and the damage
 
 A commit is what a writer reports as stored: a block of a run, a snapshot, a chunk of a move, a record of settings to be
 restored. Its content follows from its number. Entries are written by dbdyno's own code, as in normal use.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Row = tuple[int, str]
 CHUNKS = 2_000
-"""Number of chunks of a job: more than the cuts of one database record."""
+"""Number of chunks of a job: more than are ever recorded during the cuts of one database."""
 
 
 class OwnStore(ABC):
@@ -48,10 +48,10 @@ class OwnStore(ABC):
 
 
 class Runs(OwnStore):
-    """Blocks of one run, each with a part of metrics."""
+    """Blocks of one run, each with a Parquet file of metrics."""
 
     def add(self, number: int) -> None:
-        """Write the part of a block, then its record."""
+        """Write the metrics file of a block, then the block's record."""
         from dbdyno import _core
         from dbdyno.bench.metrics import Metric, columns_of
         from dbdyno.evidence.run import Block, Run, new_run
@@ -65,7 +65,7 @@ class Runs(OwnStore):
         Run.open(path).add_block(block)
 
     def rows(self) -> Iterator[Row]:
-        """Yield the blocks; the content of one with a missing or damaged part is empty."""
+        """Yield the blocks; the content of a block whose metrics file is missing or damaged is empty."""
         from dbdyno.evidence.run import Run
 
         path = self.folder / "run"
@@ -91,7 +91,7 @@ class Snapshots(OwnStore):
         store.add([view], engine="postgres", target="cuts", at_ns=number, facts=facts, note=payload_of(number))
 
     def rows(self) -> Iterator[Row]:
-        """Yield the snapshots with a manifest; the content of one with a missing or damaged view is empty."""
+        """Yield the snapshots with a manifest; the content of a snapshot whose view is missing or damaged is empty."""
         from dbdyno.snapshot.store.folder import Store
 
         store = Store(self.folder / "snaps")

@@ -34,10 +34,10 @@ class CutPlan:
     Attributes:
         title: What the campaign tests.
         engine: `sqlite`, `postgres`, `mariadb`, or `evidence` (dbdyno's own stores).
-        settings: Settings of the engine, and of PostgreSQL `data_checksums`; of SQLite its pragmas, of evidence
+        settings: Settings of the engine: for PostgreSQL also `data_checksums`, for SQLite its pragmas, for evidence
             `store`.
         sessions: Sessions of the load; SQLite and evidence have one.
-        names: When new, removed and renamed files are durable: when their folder is synced, or when any file is.
+        names: When new, removed and renamed files are durable: when their folder is synced, or when any file is synced.
         sector_bytes: Size of a write that the device never writes in part [bytes].
         fail: Faults of the device, as in `dbdyno device mount --fail`.
         recovery_percent: Share of the cuts with another cut during the recovery [%].

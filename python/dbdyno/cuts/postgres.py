@@ -39,7 +39,7 @@ ORPHANS = "select count(*) from rows r where not exists (select from counts c wh
 CHECKSUMS = "data_checksums"
 """Key in the settings of a plan; page checksums are chosen when initdb creates the cluster."""
 CHECKSUMS_BY_DEFAULT = 18
-"""Major version from which initdb adds checksums unless it is told not to."""
+"""Major version from which initdb adds checksums unless an option disables them."""
 LOCK = "postmaster.pid"
 NUMBER = re.compile(rb"\d")
 REDO = re.compile(r"redo starts at ([0-9A-F]+)/([0-9A-F]+)")
@@ -93,7 +93,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         self._engine.back = self.back
 
     def start(self) -> None:
-        """Start the server, which recovers; first remove a lock file without a process number, which prevents it."""
+        """Remove a lock file without a process number, as it prevents a start, and start the server, which recovers."""
         lock = self.back / LOCK
         if lock.exists() and not NUMBER.match(lock.read_bytes()):
             lock.unlink()
@@ -143,7 +143,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows], corrupt)
 
     def _control_file(self) -> str:
-        """Return what pg_controldata finds wrong in the folder below; empty if nothing, or if it is not installed."""
+        """Return what pg_controldata finds wrong in the folder below; empty if it finds nothing or is not installed."""
         program = self._server.binaries.program("pg_controldata")
         if not program.exists():
             return ""
@@ -168,7 +168,7 @@ def initdb_options(checksums: str) -> list[str]:
     """Return the options of initdb for page checksums that are on or off.
 
     Raises:
-        DeviceError: `checksums` is neither.
+        DeviceError: `checksums` is neither on nor off.
         TargetError: There is no PostgreSQL.
     """
     if checksums not in ("on", "true", "off", "false"):

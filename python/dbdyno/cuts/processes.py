@@ -1,6 +1,6 @@
 """Engines under power cuts that are libraries, so that their load is a separate process.
 
-    LOAD     says `t NUMBER` before a commit and `a NUMBER` after it, on stdout
+    LOAD     prints `t NUMBER` before a commit and `a NUMBER` after it, on stdout
     CONTENT  recovers by opening, and writes everything to stdout as JSON
 
 The process that serves the mounted folder must not wait for that folder: killed while waiting, it could not answer.
@@ -93,13 +93,13 @@ class ProcessCuts(ABC):
         return 0
 
     def kill(self) -> None:
-        """End the load; no other process runs."""
+        """Kill the load process; no other process of the engine is running."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
     def close(self) -> None:
-        """Remove the folders; the work folder is the caller's."""
+        """Remove the folders of the device; the work folder belongs to the caller."""
         for folder in (self.back, self.folder):
             if not os.path.ismount(folder):
                 shutil.rmtree(folder, ignore_errors=True)

@@ -77,7 +77,7 @@ class Shrinker:
         return self._earlier(plan, row)
 
     def _earlier(self, plan: CutPlan, row: CutRow) -> tuple[CutPlan, CutRow]:
-        """Move the cut to fewer changes: halve their number while the cut still fails, then take ever smaller steps."""
+        """Move the cut earlier: halve the number of changes while it still fails, then reduce it in smaller steps."""
         after = row["after_changes"]
         step = max(1, after // 2)
         while step and after > 1 and self.tries < TRIES_MOST:

@@ -4,5 +4,5 @@
     mounted(spec)             a folder mounted by this process, unmounted at the end: `mounts`
     start_server(spec)        a folder mounted by a separate process: `server`
 
-The simulation, the filesystem and the journal of what is not yet synced are in `crates/dyno-device`.
+The simulation, the filesystem and the journal of data that is not yet synced are in `crates/dyno-device`.
 """

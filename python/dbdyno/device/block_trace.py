@@ -2,13 +2,13 @@
 
 | form | from | arrival | response |
 |---|---|---|---|
-| fio iolog, version 2 and 3 | `fio --write_iolog` | from its waits, or its microseconds | none |
+| fio iolog, version 2 and 3 | `fio --write_iolog` | from its wait lines, or its time column | none |
 | fio latency log | `fio --write_lat_log` with `log_offset=1` | end minus latency | latency |
-| blkparse | `blktrace`, then `blkparse` | when the request was issued to the driver (D) | until C |
+| blkparse | `blktrace`, then `blkparse` | when the request was issued to the driver (D) | time to completion (C) |
 | kernel block tracer | `blk` in current_tracer, with the option blk_classic | the same | the same |
 | MSR CSV | the traces of MSR Cambridge in SNIA's repository | its timestamp | its response time |
 
-A latency log has the end of a request in whole milliseconds, so which requests overlapped is not known from it.
+A latency log has the end of each request only in whole milliseconds, so it does not show which requests overlapped.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _TICK_NS = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockTrace:
-    """Requests in the order of their arrival, as arrays of one length.
+    """Requests in the order of their arrival, as arrays of equal length.
 
     Attributes:
         form: Format of the file.
-        arrived_ns: Arrivals from the first one on [ns].
+        arrived_ns: Arrival times, relative to the first request [ns].
         is_read: True for a read, False for a write.
-        offset_bytes: Where each begins [bytes].
-        size_bytes: Length of each [bytes].
-        response_ns: How long each took [ns]; None if the trace does not say.
+        offset_bytes: Offset at which each request begins [bytes].
+        size_bytes: Length of each request [bytes].
+        response_ns: Response time of each request [ns]; None if the trace has none.
         notes: Sentences about what was left out.
     """
 
@@ -168,7 +168,7 @@ class _Lines:
 
 
 def _iolog(lines: _Lines) -> Iterator[Row]:
-    """Read fio's I/O log: `FILE ACTION OFFSET LENGTH`, preceded by microseconds in version 3."""
+    """Read fio's I/O log: `FILE ACTION OFFSET LENGTH`, preceded by a time in microseconds in version 3."""
     now_ns, version, others = 0, 2, 0
     for number, text in lines:
         words = text.split()

@@ -20,7 +20,7 @@ KINDS = {
 WORDS = ("path", "operation")
 NUMBERS = ("after", "count", "from_bytes", "to_bytes", "ms")
 ARRAY = ("members", "stripe_kb")
-"""The keys of `write-hole`: which array it is."""
+"""Keys of the fault `write-hole` that describe the RAID array."""
 OPERATIONS = ("read", "write", "flush")
 
 

@@ -177,7 +177,7 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
 
 
 def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
-    """Return the service times of reads and writes, and sentences about their origin."""
+    """Return the service times of reads and writes, and sentences that say from which requests they come."""
     assert trace.response_ns is not None
     ends = np.maximum.accumulate(trace.arrived_ns + trace.response_ns)
     idle = np.concatenate([[True], trace.arrived_ns[1:] >= ends[:-1]])
@@ -236,7 +236,7 @@ def _page(
 
 
 def _toml(name: str, title: str, capacity_gb: float, servers: int, tables: dict[str, Table]) -> str:
-    """Return a machine file with the device; an operation that was not measured gets the other's times."""
+    """Return a machine file with the device; an operation that was not measured gets the times of the other one."""
     texts = {operation: _times(*table) for operation, table in tables.items()}
     read, write = (texts.get(one) or next(iter(texts.values())) for one in ("read", "write"))
     heading = " ".join(title.split()).replace("\\", "/").replace('"', "'")

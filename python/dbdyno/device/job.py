@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredJob:
-    """Reads or writes that were measured with a constant number of requests under way.
+    """Reads or writes that were measured with a constant number of outstanding requests.
 
     Attributes:
         name: The job's name.
         operation: `read` or `write`.
-        depth: Requests that it keeps under way: its depth times its number of processes.
-        requests: How many there were.
+        depth: Number of outstanding requests: the job's depth times its number of processes.
+        requests: Number of requests measured.
         iops: I/Os per second.
         mean_us: Mean of the completion times [us].
         table: Probabilities from 0 to 1, and quantiles of the completion times [us].

@@ -34,11 +34,11 @@ STATUS = ".dbdyno-device"
 """Hidden file in a mounted folder that contains the status."""
 FUSE = Path("/dev/fuse")
 URING = Path("/sys/module/fuse/parameters/enable_uring")
-"""The kernel's switch of FUSE over io_uring; there from 6.14 on."""
+"""Kernel file that shows whether FUSE over io_uring is enabled; it exists from Linux 6.14 on."""
 THREADS = 4
 """Number of threads that take requests from the kernel."""
 _DEAD = (errno.ENOTCONN, errno.EIO, errno.ECONNABORTED)
-"""Errors of a mount whose process is dead."""
+"""Error numbers of accesses to a mount whose process is dead."""
 UNMOUNT_S = 10.0
 """Maximum time for the process of a mount to end after the unmount [s]."""
 
@@ -66,7 +66,7 @@ def check_machine() -> None:
     """Raise an error unless this machine and user can mount folders.
 
     Raises:
-        DeviceError: the system is not Linux, it has no FUSE, or the user may not mount or not open it.
+        DeviceError: the system is not Linux or has no FUSE, or the user may not mount folders or open the FUSE device.
     """
     if sys.platform != "linux":
         raise DeviceError(

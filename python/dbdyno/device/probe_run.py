@@ -1,7 +1,7 @@
 """Runs of `dbdyno probe` as measurements of a device.
 
-A flash probe gives its reads and its last rounds of overwriting, at the probe's depth. A redo probe gives the writes of
-its log to one path, one at a time.
+From a flash probe come its reads and its last rounds of overwriting, at the probe's depth. From a redo probe come the
+writes of its log to one path, one at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PATHS = ("first path", "second path")
 """Names of a redo probe's paths in its evidence."""
 _POINTS = np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.009, 1e-4, 20), [1.0]])
 PHASES = {"read": "read", "overwrite": "write"}
-"""Phases of a flash probe on a device that was written once, and their operation."""
+"""Phases of a flash probe in which the device has already been written once, with the operation of each."""
 
 _WRITES = """
 select elapsed_ns, p2 from waits
@@ -93,8 +93,8 @@ def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
     """Return the writes of a redo probe's log to its first (1) or second (2) path, and a sentence about their sizes.
 
     A log has one outstanding write at a time. The first and the second half of the writes are one job each, so that the
-    second half shows the error of a device that is fitted to the first. Rates refer to the time during which a write
-    was outstanding.
+    second half shows the error of a device that is fitted to the first. Rates are per second of the time during which a
+    write was outstanding.
 
     Raises:
         DeviceError: The run has no such path, several logs, or no writes.

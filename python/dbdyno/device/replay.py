@@ -1,4 +1,4 @@
-"""Replay of a block trace on a device in virtual time, and the distance of its times from the trace's own."""
+"""Replay of a block trace on a device in virtual time, and how far the replayed times are from those in the trace."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dbdyno.model.describe import SCHEMA
 SHOWN = (0.5, 0.9, 0.99, 0.999)
 """Quantiles on the page."""
 _BEHIND = 10.0
-"""Minimum ratio of the last tenth's median to the first tenth's at which a device counts as too slow for the trace."""
+"""Minimum ratio of the last tenth's median to that of the first for a device to count as too slow for the trace."""
 
 
 class ComparedFigure(TypedDict):
-    """A figure of reads or writes on the device, and the same figure of the trace [us]."""
+    """A figure for reads or writes on the device, and the same figure in the trace [us]."""
 
     operation: str
     figure: str
@@ -47,7 +47,7 @@ class ReplayPage(TypedDict):
 def replayed_ns(trace: BlockTrace, toml: str, settings: Sequence[tuple[str, str]], seed: int = 0) -> NDArray[np.int64]:
     """Return the time of each request of the trace on an initially idle device [ns].
 
-    If 10,000 requests are outstanding, the device does not keep up: the result ends with the requests up to then.
+    If 10,000 requests are outstanding, the device does not keep up: the result has only the requests up to that point.
 
     Raises:
         ModelError: The device or a setting is not valid.
@@ -63,8 +63,9 @@ def replay_page(trace: BlockTrace, found: NDArray[np.int64], *, device: str, tit
     """Return the page about a replay.
 
     Args:
-        trace: What was replayed.
-        found: How long each request took on the device [ns]; shorter than the trace where it did not keep up.
+        trace: The trace that was replayed.
+        found: Time of each request on the device [ns]; fewer times than the trace has requests if the device did not
+            keep up.
         device: Name of the device.
         title: Title of the page.
     """
@@ -127,7 +128,7 @@ def largest_gap(first: NDArray[Any], second: NDArray[Any]) -> float:
 
 
 def largest_outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
-    """Return the largest number of requests outstanding at once."""
+    """Return the largest number of requests that were outstanding at the same time."""
     steps = np.concatenate([np.ones(len(begins), dtype=np.int64), -np.ones(len(ends), dtype=np.int64)])
     # At the same instant, ends are counted before begins.
     order = np.lexsort((steps, np.concatenate([begins, ends])))

@@ -1,7 +1,7 @@
 """Process that serves one mounted folder until it is unmounted or asked to end.
 
     {"device": ..., "folder": ..., "back": ...}   -->  on stdin
-    {"process": 4711, ...}  or  {"message": ...}  <--  on stdout, once; then the process is on its own
+    {"process": 4711, ...}  or  {"message": ...}  <--  on stdout, once; then the process runs on independently
 
 SIGTERM and SIGINT unmount the folder. If it is killed in another way, it leaves a mount that answers every access with
 an error. With a lifeline (the read end of a pipe, and a number of seconds, as arguments) it also unmounts the folder
@@ -30,7 +30,7 @@ POLL_S = 0.05
 GRACE_S = 30.0
 """Time after the death of its parent process within which a guardian may unmount the folder [s]."""
 _STARTED: list[subprocess.Popen[bytes]] = []
-"""Processes of mounts that outlive this one; they are not waited for."""
+"""Mount processes started here that outlive this process; nothing waits for their end."""
 
 
 def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:

@@ -1,4 +1,4 @@
-"""Reading of a Linux host from /sys and /proc; what is missing or may not be read is None or left out."""
+"""Reading of a Linux host from /sys and /proc; what is missing or unreadable is None or left out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(root: Path = Path("/")) -> Facts:
     """Return the evidence of a host whose /sys and /proc are below `root`.
 
     Raises:
-        AdviceError: there are none.
+        AdviceError: `root` has no /sys and /proc of a Linux host.
     """
     if not (root / "proc" / "meminfo").is_file() or not (root / "sys").is_dir():
         raise AdviceError(
@@ -44,7 +44,7 @@ def read(root: Path = Path("/")) -> Facts:
 
 
 def text_of(path: Path) -> str | None:
-    """Return the text of a small file, or None if it is missing or may not be read."""
+    """Return the text of a small file, or None if the file is missing or unreadable."""
     try:
         with path.open("rb") as file:
             return file.read(1 << 20).decode(errors="replace").strip()
@@ -135,7 +135,7 @@ def _kernel(root: Path) -> Kernel:
 
 
 def _table(root: Path, file: str, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield the rows `name number` or `name: number kB` of a file."""
+    """Yield name and number from lines `name number` or `name: number kB` of a file in /proc, for these names."""
     for line in (text_of(root / "proc" / file) or "").splitlines():
         parts = line.replace(":", " ").split()
         if len(parts) >= 2 and parts[0] in names and parts[1].isdigit():

@@ -1,4 +1,4 @@
-"""Rule: tables that use more pages than their rows need, by an estimate that is shown as such."""
+"""Rule: tables that use more pages than their rows need, according to an estimate, which is labelled as such."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield tables that are scanned completely, most spare pages first; look-ups do not read more because of bloat."""
+    """Yield tables that are scanned completely, most spare pages first; bloat does not make look-ups read more."""
     widths = {one.table: one for one in facts.rows_of(Width)}
     block = block_bytes(facts)
     found = []

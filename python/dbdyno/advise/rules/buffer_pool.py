@@ -14,7 +14,7 @@ from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_SHARE = 0.10
 PAGE_CACHE_S = 0.0001
-"""A read below 0.1 ms is served by the page cache, not by a device."""
+"""Maximum time [s] of a read that the page cache serves; longer reads come from a device."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:

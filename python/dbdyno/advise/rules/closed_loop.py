@@ -1,4 +1,4 @@
-"""Rule: a closed loop is used for a claim about tail latency."""
+"""Rule: a closed loop is used to measure tail latency."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAIL = re.compile(r"p9\d*(\.\d+)?|max")
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Report a closed loop whose tail is judged: it leaves out the time that waiting clients would have seen."""
+    """Yield a finding if a closed loop's tail is judged: it omits the time that waiting clients would have seen."""
     one = facts.row_of(Benchmark)
     if not one.is_closed or not _TAIL.fullmatch(one.metric):
         return

@@ -11,7 +11,7 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 
 LEAST_ROWS, LEAST_SHARE, TIMES = 10_000, 0.2, 2
 HELD_AGE = 100_000
-"""Number of transactions begun since; a horizon older than this prevents vacuum."""
+"""Age of a vacuum horizon, in transactions begun since then; an older horizon prevents vacuum."""
 MOST = 10
 
 

@@ -1,4 +1,4 @@
-"""Rule: effective_cache_size is below what is certainly cached."""
+"""Rule: effective_cache_size is smaller than the amount that is certainly cached."""
 
 from __future__ import annotations
 

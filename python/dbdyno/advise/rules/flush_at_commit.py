@@ -1,4 +1,4 @@
-"""Rule: settings of MariaDB with which a commit is not on disk."""
+"""Rule: settings of MariaDB with which an acknowledged commit may not be on disk yet."""
 
 from __future__ import annotations
 

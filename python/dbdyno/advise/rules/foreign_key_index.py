@@ -13,7 +13,7 @@ LEAST_PAGES = 10_000
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield a finding per foreign key, most pages first."""
+    """Yield a finding per foreign key, the one whose scans read the most pages first."""
     found = [one for one in facts.rows_of(ForeignKey) if not one.is_indexed and _pages(one) >= LEAST_PAGES]
     for one in sorted(found, key=lambda key: -_pages(key)):
         columns = ", ".join(one.columns)

@@ -12,7 +12,7 @@ from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 FULL = 0.8
 FLUSH_S = 10.0
 LEAST_DIRTY = 64 * 1024**2
-"""Smallest limit that is advised; with less, writes would no longer be merged."""
+"""Smallest limit of dirty pages that is advised [bytes]; with less, writes would no longer be merged."""
 _VM = "/proc/sys/vm/"
 
 

@@ -18,7 +18,7 @@ LEAST = 200
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding if transactions start just after one of another session far more often than by chance."""
+    """Yield a finding if transactions start just after one of another session far more often than chance explains."""
     one = facts.row_of(Measurements)
     if one.near is None or one.transactions < LEAST:
         yield InsufficientEvidence("one session, or fewer than 200 transactions", "two sessions or more")

@@ -75,7 +75,7 @@ def _advice(estimate: Estimate, part: float, table: Table | None) -> Advice:
 
 
 def _reason(estimate: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, and what to do, as far as the node and its condition show."""
+    """Return the cause and the remedy, as far as the node and its condition show them."""
     if "Function Scan" in estimate.kind:
         alter = f"alter function {estimate.table} rows {max(estimate.found, 1):.0f}"
         return "a function's rows are its ROWS, not statistics", (alter,)

@@ -13,7 +13,9 @@ LEAST_REQUESTED = 3
 LEAST_IMAGES = 0.2
 """Minimum share of full-page images in the WAL."""
 LEAST_DISTANCE = 0.4
-"""Minimum distance of checkpoints relative to that of max_wal_size; below it, backups or commands requested them."""
+"""Minimum WAL between checkpoints, as a share of the amount at which max_wal_size triggers one; below it, backups or
+commands requested the checkpoints.
+"""
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:

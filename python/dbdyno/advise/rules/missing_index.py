@@ -13,9 +13,9 @@ from dbdyno.snapshot.engines.postgres.lookup_columns import has_aggregate, is_se
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1
-"""Minimum pages of a smaller table, and minimum share of time that its scans must take."""
+"""Minimum number of pages of a smaller table, and the minimum share of time that scans of it must take."""
 LOOKED_UP = 10
-"""Generous estimate of the pages that a look-up by an index reads."""
+"""Generous estimate of the number of pages that a look-up by an index reads."""
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
@@ -123,7 +123,7 @@ def _hypothetical(facts: Facts, column: Column | None) -> HypotheticalIndex | No
 
 
 def _estimate_rows(hypothetical_index: HypotheticalIndex | None) -> Iterator[Evidence]:
-    """Yield the planner's estimates, labelled as estimates."""
+    """Yield the planner's cost estimates without and with the hypothetical index, labelled as estimates."""
     if hypothetical_index is not None:
         place = "HypoPG, explain of a look-up by the column"
         yield Evidence("estimated cost without the index", hypothetical_index.before, "number4", place)

@@ -11,7 +11,7 @@ from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_ROWS, TIMES, MOST = 1000, 2, 10
 CHANCE_S = 600.0
-"""Time in which autovacuum should have analysed a table, in seconds (or ten of its rounds, if longer)."""
+"""Time in seconds within which autovacuum should have analysed a table; ten of its rounds if that is longer."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:

@@ -16,7 +16,7 @@ _TIMEOUT = (
     "set global idle_transaction_timeout = 300  -- ends such sessions",
 )
 HELD_AGE = 100_000
-"""Number of transactions begun since; an older horizon keeps vacuum from removing rows."""
+"""Age of a vacuum horizon, in transactions begun since then; an older horizon keeps vacuum from removing rows."""
 
 
 def _idle(facts: Facts) -> Iterator[Advice]:

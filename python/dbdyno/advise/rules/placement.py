@@ -1,4 +1,4 @@
-"""Rule: tables and indexes for a fast device, by the seconds of reads saved per gigabyte."""
+"""Rule: tables and indexes to put on a fast device, ranked by the seconds of reads saved per gigabyte."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbdyno.advise.placement import FastDevice, Segment, pack
 from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 PAGE_CACHE_S = 0.0001
-"""A read below 0.1 ms is served by the page cache, not by a device."""
+"""Maximum time [s] of a read that the page cache serves; longer reads come from a device."""
 SHOWN = 20
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield the best choice from the segments read from a device in the interval."""
+    """Yield the best choice among the segments that were read from a device in the interval."""
     room = facts.row_of(FastDevice).bytes
     segments = [one for one in facts.rows_of(Segment) if one.reads > 0 and one.bytes > 0]
     each_s = _read_s(facts)
@@ -105,7 +105,7 @@ def _evidence(
 
 
 def _rivals(facts: Facts, each_s: float | None) -> str:
-    """Return a text about other uses of the same gigabytes."""
+    """Return a text about other data that could use the same space on the fast device."""
     temp = sum(one.temp_bytes for one in facts.rows_of(Database))
     blocks = temp // 8192
     time = f", at most {duration(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""

@@ -11,9 +11,9 @@ from dbdyno.advise.predictions import PredictedEffect
 from dbdyno.advise.rule import Advice, Evidence, Level, Rule
 
 LEAST = 0.05
-"""Gain of throughput from which on a change is proposed; the band must be above 0, too."""
+"""Minimum gain in throughput for which a change is proposed; the lower end of the band must be above 0, too."""
 SHORTER, LOST = 0.20, 0.02
-"""Fewer sessions are proposed if p99 is shorter by that share and throughput does not fall by more than that."""
+"""Fewer sessions are proposed if p99 falls by at least `SHORTER` and throughput by at most `LOST` (shares)."""
 _RESTORED = (
     "the commits of the last moments before a crash are lost (three times wal_writer_delay at most); nothing else"
 )

@@ -13,7 +13,7 @@ LEAST_READS, FACTOR, DEVICE_S = 10_000, 2.0, 0.0001
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding from the time per page in normal context (by index) and in bulk reads (by scan)."""
+    """Yield a finding from the time per page of normal reads (through an index) and of bulk reads (in a scan)."""
     random, sequential = facts.setting("random_page_cost"), facts.setting("seq_page_cost")
     if random is None or sequential is None or sequential.number <= 0:
         return

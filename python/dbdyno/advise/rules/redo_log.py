@@ -11,7 +11,7 @@ from dbdyno.advise.kinds import Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
 
 OLD = 0.7
-"""Share of the log's maximum checkpoint age; at seven eighths every page must be written at once."""
+"""Checkpoint age considered high, as a share of the maximum; at seven eighths every page must be written at once."""
 HOUR_S = 3600.0
 LEAST_FILLS = 2.0
 _FLUSHED = "Innodb_buffer_pool_pages_flushed"

@@ -11,13 +11,14 @@ from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_SHARE = 0.10
 PAGE_CACHE_S = 0.0001
-"""A read below 0.1 ms is served by the page cache, not by a device."""
+"""Maximum time [s] of a read that the page cache serves; longer reads come from a device."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if many blocks had to be read again, and reading takes a notable share of the active time.
 
-    Blocks read again are counted by evictions from version 16 on; before, as reads beyond what the buffers hold.
+    From version 16 on, evictions show how many blocks were read again; in older versions, reads beyond what the buffers
+    hold do.
     """
     buffers = facts.setting("shared_buffers")
     databases = facts.rows_of(Database)

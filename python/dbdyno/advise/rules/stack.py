@@ -79,7 +79,7 @@ def _layer_evidence(stack: Stack, narrow: Layer, below: list[Layer]) -> Iterator
 
 
 def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
-    """Yield the new limit, the stripe size if requests are split, and a study to run if the limit is that of LUNs."""
+    """Yield the new limit, the stripe size if requests are split, and a study to run if LUN queues are the limit."""
     asked = demand(stack)
     wanted = math.ceil(target / narrow.count)
     section, _, key = narrow.key.partition(".")
@@ -124,7 +124,7 @@ def _overflow(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 
 
 def _find_measured_limits(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding if measured rate x latency exceeds the lowest limit: commands wait, or it is not in effect."""
+    """Yield a finding if measured rate x latency exceeds the lowest limit: commands wait, or no such limit applies."""
     stack, found = facts.row_of(Stack), facts.rows_of(Layer)
     if not stack.has("measured.iops"):
         yield InsufficientEvidence(

@@ -12,7 +12,7 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 LEAST_BYTES = 64 * MIB
 LEAST_SHARE = 0.01
 MEMORY_PER_DISK = 3
-"""Rows take two to three times as much space in memory as in a temporary file."""
+"""Ratio of the space that rows take in memory to that in a temporary file: two to three."""
 MOST = 5
 
 
@@ -35,7 +35,7 @@ def _advice(statement: Statement, timed: float | None, whole: float, block: int,
 
     Args:
         statement: the statement.
-        timed: share of all statement time that is its temporary I/O, or None if not timed.
+        timed: share of all statement time that was spent on its temporary I/O, or None if not timed.
         whole: the statement's share of all statement time. It is the upper bound, since passes over spilled rows are
             CPU time that is not counted separately.
         block: block size in bytes.

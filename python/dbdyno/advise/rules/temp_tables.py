@@ -34,7 +34,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 def _advice(facts: Facts, digest: Digest, aria_ms: float, total: float) -> Advice:
     """Return the advice for one statement.
 
-    All of its time is at stake, because the passes over what went to disk are not counted separately.
+    The fix may affect all of the statement's time, because passes over data on disk are not counted separately.
     """
     files, stake = min(aria_ms, digest.ms) / total, min(digest.ms / total, 1.0)
     place = f"events_statements_summary_by_digest, {digest.identifier}"

@@ -16,7 +16,7 @@ APART = 0.15
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding if the first counted blocks are slower than all later ones."""
+    """Yield a finding if the first counted blocks are slower than all later blocks."""
     one = facts.row_of(Measurements)
     if len(one.per_s) < LEAST_BLOCKS:
         yield InsufficientEvidence(f"{len(one.per_s)} blocks: too few to see a beginning", "--blocks 8")

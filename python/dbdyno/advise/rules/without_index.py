@@ -14,7 +14,7 @@ from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_CALLS, LEAST_EXAMINED, MOST_SENT, LEAST_SHARE, MOST = 10, 5000, 0.01, 0.01, 10
 FEW = 0.01
-"""Maximum share of a table's rows per value of a column for an index to be useful under an aggregate."""
+"""Maximum share of a table's rows per value of a column, so that an index on it helps a query that aggregates."""
 _EQUAL = re.compile(r"(?<!\w)(\w++)`?\s*+=\s*+\?")
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|group_concat|group\s+by|distinct)\b", re.I)
 

@@ -28,7 +28,7 @@ _LOOK_UP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """A look-up statement, its table and compared columns, and its rows per call: by the statistics, and actual."""
+    """A look-up statement, its table and compared columns, and the rows per call that are expected and found."""
 
     statement: Statement
     table: Table
@@ -38,7 +38,7 @@ class _LookUp:
 
     @property
     def correlated(self) -> bool:
-        """Return True if each column alone explains the actual rows, so that only the estimates' product is wrong."""
+        """Return True if each column alone explains the actual rows: only the estimates' product is then wrong."""
         alone = min(max(self.table.rows, 1) / one.values for one in self.columns)
         return len(self.columns) > 1 and self.found > FACTOR * self.expected and self.found <= FACTOR * alone
 
@@ -84,8 +84,9 @@ def _look_up(
 def _is_off(look_up: _LookUp) -> bool:
     """Return True if no choice of compared values explains the difference.
 
-    More rows than expected may be due to common values: as many rows as the most common value has are then expected.
-    Fewer rows may be due to values that do not exist: less than half a row per call is not counted as an error.
+    If more rows than expected were found, common values may have been looked up: the rows of the most common value are
+    then the limit. If fewer rows were found, the statement may look up values that do not exist: less than half a row
+    per call is not counted as an error.
     """
     commonest = max(look_up.table.rows, 1) * min(
         max(each.commonest, 1 / max(each.values, 1.0)) for each in look_up.columns

@@ -1,4 +1,4 @@
-"""All keys of a stack's description: unit, range, default and meaning; the check reads this table."""
+"""All keys of a stack's description: unit, range, default and meaning; descriptions are checked against this table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a section; with `whole` it takes no fractions; without a default it is `required` or may be unknown."""
+    """A key of a section; `whole` excludes fractions; a key without a default is `required` or may remain unknown."""
 
     unit: str
     least: float
@@ -77,4 +77,4 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Keys whose values are words; the first word is the default."""
 PENALTY = {"0": 1, "1": 2, "10": 2, "5": 4, "6": 6}
-"""Commands on disks per small write: copies, or reading old data and parity and writing both."""
+"""Disk commands per small write, by RAID level: for copies, or to read old data and parity and write both."""

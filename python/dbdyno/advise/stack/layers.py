@@ -4,11 +4,11 @@
  jobs -- host -- stripe -- LUN queues -- HBA -- channel -- array -- disks
 ```
 
-Little's law is applied downwards: a limit of N outstanding commands lets N / R commands per second through, R being the
-time of a command below it. It is applied upwards, too: to keep parts busy that complete X commands per second together,
-X x R commands have to be outstanding. With the latter, a cable and disks are limits like the queues. R is the time in
-an array without queueing: the figures are upper bounds of the rate, and lower bounds of the number of outstanding
-commands.
+Little's law is applied downwards: a limit of N outstanding commands lets N / R commands per second through, where R is
+the time of a command below that limit. It is applied upwards, too: to keep parts busy that complete X commands per
+second together, X x R commands have to be outstanding. In this second form, a cable and disks are limits just as queues
+are. R is the time in an array without queueing: the figures are upper bounds of the rate, and lower bounds of the
+number of outstanding commands.
 
 Limits: the load is assumed to be spread evenly over the LUNs; a piece that crosses a stripe boundary is not counted.
 """
@@ -55,7 +55,7 @@ def disk_commands(stack: Stack) -> float:
 
 
 def latency_s(stack: Stack) -> float | None:
-    """Return the time of a command in the array without queueing [s], or None if no time is described."""
+    """Return the time that a command spends in the array without queueing [s], or None if no time is described."""
     if not stack.has("disk.service_ms"):
         return stack.number("array.hit_ms") / 1e3 or None
     return (stack.number("array.hit_ms") + disk_commands(stack) * stack.number("disk.service_ms")) / 1e3
@@ -96,7 +96,7 @@ def _limits(stack: Stack, demand: Demand, seconds: float | None) -> Iterator[_Li
 
 
 def _queue(stack: Stack, name: str, what: str, parts: int) -> Iterator[_Limit]:
-    """Yield the limit of a queue, if it is described."""
+    """Yield the limit of a queue if the description has it."""
     if stack.has(f"{name}.queue_limit"):
         each = stack.number(f"{name}.queue_limit")
         yield name, what, each, parts, each * parts, f"{name}.queue_limit"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A description: figures by `section.key`, omitted ones with their default or None; `file` is its path."""
+    """A description: figures by `section.key`, with the default or None where one is omitted; `file` is its path."""
 
     file: str
     figures: Mapping[str, float | None]
@@ -35,8 +35,8 @@ class Layer:
     """One layer: its demand, and the number of outstanding commands that it lets through.
 
     `each` is the limit of one of the `count` parts that the load uses. It is None if the limit is not a queue but the
-    number that keeps the part busy (disks, the cable: Little's law). `per_s` is the rate that its limit lets through by
-    Little's law, None without a latency.
+    number of commands that keeps the part busy (disks, the cable: Little's law). `per_s` is the rate [commands/s] that
+    this limit lets through by Little's law, None if no latency is known.
     """
 
     name: str

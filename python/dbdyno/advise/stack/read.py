@@ -52,7 +52,7 @@ class _Reader:
         return f"{self.file}, [{section}]"
 
     def stack(self, given: Mapping[str, Any]) -> Stack:
-        """Return the description."""
+        """Return the stack that a parsed file describes, after checking its sections and keys."""
         for section, rows in given.items():
             if section not in KEYS:
                 raise AdviceError(
@@ -116,7 +116,7 @@ class _Reader:
         return str(value)
 
     def _check_combination(self, stack: Stack) -> None:
-        """Check the combination of keys."""
+        """Check that the values of different keys fit together, and raise an error if not."""
         luns, each = stack.number("lun.count"), stack.figures["stripe.luns"]
         used = (each or 1) * stack.number("demand.file_systems")
         if used > luns:

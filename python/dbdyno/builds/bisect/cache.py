@@ -1,7 +1,7 @@
 """Builds of commits, each in its own git worktree, kept from one search to the next.
 
     CACHE/9f86d081884c-3e1c/         the worktree of a commit, built
-    CACHE/9f86d081884c-3e1c.json     how the build ended; written last, so a build without it is made again
+    CACHE/9f86d081884c-3e1c.json     how the build ended; written last, so a build without this file is repeated
     CACHE/9f86d081884c-3e1c.log      what the build printed
 
 The part after the dash identifies the build command: with another command, the commit is built again.

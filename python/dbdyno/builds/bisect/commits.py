@@ -10,9 +10,9 @@ from dbdyno.base.errors import Error, PlanError
 from dbdyno.base.processes import child_environment, find_program
 
 GIT_S = 600.0
-"""Longest time for one command of git [s]."""
+"""Maximum time for one git command [s]."""
 FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
-"""Git variables that would name a repository other than the given one."""
+"""Environment variables that would make git use a repository other than the given one."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def git_bytes(
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for git: it asks no questions, and a calling hook's repository is not used."""
+    """Return the environment for git: git does not prompt, and ignores the repository of a hook that started dbdyno."""
     kept = {name: value for name, value in child_environment().items() if name not in FOREIGN}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
@@ -84,7 +84,7 @@ def commit_of(repository: Path, name: str) -> str:
     """Return the full name of the commit that a revision names.
 
     Raises:
-        GitError: The name is not that of a commit.
+        GitError: `name` does not name a commit.
     """
     try:
         return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
@@ -99,7 +99,7 @@ def first_parent_chain(repository: Path, good: str, bad: str) -> list[Commit]:
 
     Raises:
         GitError: `good` or `bad` is not a commit.
-        PlanError: `good` is not on the line of first parents of `bad`, or is the same commit.
+        PlanError: `good` is not among the first-parent ancestors of `bad`, or is the same commit.
     """
     first, last = commit_of(repository, good), commit_of(repository, bad)
     if first == last:

@@ -1,4 +1,4 @@
-"""Sequential measurements of builds: their plan runs block after block until a test decides."""
+"""Sequential measurements of builds: the plan runs one block after another until a statistical test decides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GOOD, TESTED, BAD = "good", "tested", "bad"
 Goodness = Mapping[int, float]
-"""Values of a block's arms, by number; larger is better."""
+"""Value of each arm in one block, by arm number; larger is better."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class Laboratory:
         plan: Path of the plan.
         out: Folder of runs.
         blocks: Largest number of blocks of a test.
-        progress: Receiver of the progress.
-        seed: Seed of the first run; None for new ones.
-        metric: Metric that decides; None for the plan's.
+        progress: Object that shows the progress.
+        seed: Seed of the first run; None for a random seed.
+        metric: Metric that decides; None for the metric of the plan.
     """
 
     plan: Path
@@ -99,7 +99,7 @@ class Laboratory:
         return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], name)
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measurement:
-        """Compare a build with the midpoint of two others; the mean is its distance from that point in logarithms."""
+        """Compare a build with the midpoint of two others; the mean is the logarithmic distance from that midpoint."""
         builds = {GOOD: good, TESTED: tested, BAD: bad}
         return self._test(builds, alpha, lambda logs: logs[1] - (logs[0] + logs[2]) / 2, name)
 

@@ -8,7 +8,7 @@ SCHEMA = 1
 
 
 class Ratio(TypedDict):
-    """How many times better something is, with its interval; an unknown end is None."""
+    """The factor by which something is better, with its interval; an unknown end is None."""
 
     ratio: float
     low: float | None
@@ -23,7 +23,7 @@ class Suspect(TypedDict):
 
 
 class TestRow(TypedDict):
-    """A test in the search; `change` is set only if two builds were compared with each other."""
+    """A test in the search; `change` is set only if two builds were compared directly."""
 
     commit: str
     subject: str
@@ -44,9 +44,9 @@ class Verdict(TypedDict):
 class BisectModel(TypedDict):
     """A search among commits.
 
-    `direction` is "slower", "faster" or, "" if it is not known whether the ends differ. `change` is the change from the
-    good to the bad commit, `step` that from the parent of the found commit to the commit. `suspects` is a single commit
-    if the search is complete.
+    `direction` is "slower" or "faster", or "" if it is not known whether the ends differ. `change` is the change from
+    the good to the bad commit, `step` the change from the parent of the commit found to that commit. `suspects` has a
+    single commit if the search is complete.
     """
 
     schema: int

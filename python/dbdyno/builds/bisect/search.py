@@ -1,4 +1,4 @@
-"""The search: first the ends, then halving, finally the found commit against its parent."""
+"""The search itself: tests both ends, then halves the range, and finally compares the commit found with its parent."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SLOWER, FASTER = "slower", "faster"
 
 
 class Measurer(Protocol):
-    """Measurer of builds; `Laboratory` is the real one."""
+    """Protocol for measuring builds; `Laboratory` is the implementation that runs a plan."""
 
     def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measurement:
-        """Compare two builds."""
+        """Compare two builds; the mean is the logarithm of the factor by which the second one is better."""
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measurement:
-        """Compare a build with the middle between two others."""
+        """Compare a build with the midpoint of two others."""
 
 
 @dataclass
@@ -52,8 +52,8 @@ class CommitSearch:
         """Search, and return the model of the page.
 
         Raises:
-            PlanError: An end does not build.
-            TargetError: The plan cannot be run with an end.
+            PlanError: The first or the last commit does not build.
+            TargetError: The plan cannot be run with the build of the first or the last commit.
         """
         ends = (self._built_end(self.commits[0]), self._built_end(self.commits[-1]))
         state = Bisection(len(self.commits), self.alpha)
@@ -101,7 +101,7 @@ class CommitSearch:
         self._add(self.commits[version], f"skipped: {words}", measurement, None)
 
     def _confirm(self, state: Bisection) -> Ratio | None:
-        """Return the change from the last good commit to the first bad one, if the search found a single commit."""
+        """Return the change from the last good commit to the first bad commit, if the search found a single commit."""
         if len(state.suspects) != 1 or (state.good, state.bad) == (0, len(self.commits) - 1):
             return None
         good, bad = (self.cache.build(self.commits[at]) for at in (state.good, state.bad))

@@ -10,7 +10,7 @@ SHORT = 12
 
 
 def verdict_of(model: BisectModel) -> Verdict:
-    """Return the headline, its support, and the next step."""
+    """Return the headline, the sentences that explain it, and the next step."""
     whole = f"{model['bad'][:SHORT]} is {_change(model['change'])} compared with {model['good'][:SHORT]}"
     suspects = model["suspects"]
     if not model["direction"]:

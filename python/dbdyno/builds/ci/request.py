@@ -25,7 +25,7 @@ class WorkflowRequest:
         build: Shell command that builds; empty if there is nothing to build.
         fail_on: Conditions under which the job fails.
         package: What pip installs.
-        results: Branch in which the results of the main branch are kept; None for none.
+        results: Branch in which the results of the main branch are stored; None to store none.
     """
 
     plan: str
@@ -74,7 +74,7 @@ class WorkflowRequest:
         return f"dbdyno trend {shlex.quote(self.plan)} --results {place}"
 
     def record(self) -> str:
-        """Return the command that measures the main branch on its own."""
+        """Return the command that measures only the main branch."""
         return f"dbdyno run {shlex.quote(self.plan)} --build {CHANGE}=."
 
 

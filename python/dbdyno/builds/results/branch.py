@@ -1,6 +1,6 @@
 """A branch of a git repository that holds only results; the working tree is never touched.
 
-Files are only added, under unique names, so two histories are merged by taking the files of both. With a remote, its
+Files are only added, under unique names, so two histories are merged by combining their files. With a remote, its
 branch is fetched first and the new commit is pushed; if somebody else pushed meanwhile, both steps are repeated.
 """
 
@@ -30,7 +30,7 @@ class ResultBranch:
         self.name = name
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Yield names and contents of the files of the branch; nothing if the branch does not exist.
+        """Yield names and contents of the branch's .json files.
 
         Raises:
             EvidenceError: The branch exists neither in the repository nor at the remote.

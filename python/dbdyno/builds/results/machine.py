@@ -1,4 +1,4 @@
-"""Name and facts of this machine, which distinguish the kept results of different machines."""
+"""Name and facts of this machine, which distinguish the stored results of different machines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dbdyno.base.errors import PlanError
 
 
 def this_machine(name: str | None = None) -> dict[str, object]:
-    """Return the facts of this machine, under a name.
+    """Return the facts of this machine, with its name.
 
-    Machines with the same processor, number of processors and memory have the same name unless one is given: hosts of
-    a CI service are new each time.
+    Unless a name is given, machines with the same processor, number of processors and memory have the same name,
+    because a CI service runs every job on a new host.
 
     Raises:
         PlanError: The given name is not 1 to 40 letters, digits, -, _ or dots.

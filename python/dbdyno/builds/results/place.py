@@ -22,7 +22,7 @@ _FREE = ("title", "question")
 
 
 class Place(Protocol):
-    """Where results are kept."""
+    """Protocol of a place where results are stored."""
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yield names and contents of all files that may be results."""
@@ -103,7 +103,7 @@ def push(place: Place, results: Sequence[JsonObject], note: str) -> list[str]:
 
 
 def _lines(text: str) -> str:
-    """Return compact JSON with one part per line, readable for git and people."""
+    """Return compact JSON with one part per line, so that people and `git diff` can read it."""
     for key in ("machine", "commit", "engine", "manifest", "blocks", "values"):
         text = text.replace(f',"{key}":', f',\n"{key}":', 1)
     return text

@@ -177,7 +177,7 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | MissingEvidence
 
 
 def _optional(connection: Any, sql: str) -> list[_ROW]:
-    """Return rows that not every user may read; empty if not permitted."""
+    """Return the rows of a query that not every user may run; empty if this user may not."""
     from dbdyno.bench.mariadb.address import driver
 
     try:

@@ -29,7 +29,8 @@ where e.extname = 'hypopg'
 def lookup_costs(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[HypotheticalIndex]:
     """Return the costs of a look-up without and with an index, for each table (quoted as in the rules) and column.
 
-    The list is empty without the extension; look-ups that cannot be planned (a lock, a missing right) are left out.
+    The list is empty without the extension; look-ups that cannot be planned (because of a lock or a missing privilege)
+    are left out.
     """
     import psycopg
 

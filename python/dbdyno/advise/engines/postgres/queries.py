@@ -17,7 +17,7 @@ from dbdyno.advise import kinds
 class Query:
     """Query for one kind of evidence on versions from `least` to before `below`.
 
-    With `whole`, rows of other roles are needed, which only members of pg_read_all_stats can see.
+    If `whole` is True, the query needs the rows of other roles, which only members of pg_read_all_stats can see.
     """
 
     kind: type
