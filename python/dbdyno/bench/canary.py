@@ -30,9 +30,9 @@ WRITE_BYTES = 8192
 ROUND_TRIPS = 20
 MESSAGES = 100
 STEPS = 200_000
-"""Steps of the computation that hyperthreads slow down: about a millisecond."""
+"""Number of steps of the computation that a busy hyperthread of the same core slows down; about a millisecond."""
 WAKE_UPS = 40
-"""Wake-ups of each kind whose place is looked at: about 0.1 seconds."""
+"""Number of wake-ups per kind for which the scheduler's choice of processor is observed; about 0.1 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Canaries:
     Attributes:
         cpu_ns: Time of a fixed CPU loop.
         fsync_ns: Time to write 8 KiB and sync it, or None if the folder was not writable.
-        wake_ns: CPU time to start an idle core, or None if there is only one.
-        busy_ratio: CPU time of a computation while all other processors compute, divided by its time while they do
-            not; None if there is only one. Above 1 if processors are hyperthreads of one core.
-        pulls: Share of wake-ups that go to the waker's processor although the last one is another, which is busy.
-        searches: Share of wake-ups that go to an idle processor if the last one is the waker's.
-        searches_late: The same if that processor has been idle for two milliseconds.
+        wake_ns: CPU time to start an idle core, or None if there is only one core.
+        busy_ratio: CPU time of a computation while all other processors compute, divided by its time while they do not;
+            None if there is only one processor. Above 1 if processors are hyperthreads of one core.
+        pulls: Share of woken threads that move to the waker's processor if they last ran on another one, which is busy.
+        searches: Share of woken threads that move to an idle processor if they last ran on the waker's.
+        searches_late: The same share if the idle processor has been idle for two milliseconds.
         round_trip_ns: Time of one round trip to the server.
         folder: The folder used for the fsync measurement.
         on_data_disk: True if that folder is on the disk that holds the server's data.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 STEAL_SHARE_HIGH = 0.02
-"""Share of CPU time stolen by the hypervisor from which the doctor warns."""
+"""Lowest share of CPU time stolen by the hypervisor at which the doctor warns."""
 
 CLOCK_NS_HIGH = 200
 SLOW_CLOCKS = frozenset({"acpi_pm", "hpet", "jiffies", "refined-jiffies"})

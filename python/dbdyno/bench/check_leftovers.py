@@ -25,7 +25,7 @@ def leftover_settings(target: Postgres, conn: Connection) -> Check:
 
 
 def check_findings(findings: Iterable[leftovers.Finding]) -> Check:
-    """Return the check that no setting of a server still has a value that a run gave it."""
+    """Return the doctor check of whether an earlier run left a setting of the server changed."""
     left = [one for one in findings if one.state == "ours"]
     if not left:
         return Check(NAME, True, "nothing", "no run left a setting of this server changed", "")

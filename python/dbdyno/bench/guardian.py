@@ -10,9 +10,9 @@
       (killed: the pipe ends without done)  carries out the stored undos, last first, and exits
 
 An undo is acknowledged before its change is made, so no change exists at any instant without a registered undo. Secrets
-are sent over the pipe only, never in arguments or files. What the guardian did is appended to a journal if one is
-named. The guardian also holds the lock of a server's settings (`claim`) and retries for hours if the server cannot be
-reached (`dbdyno.bench.restoration`).
+are sent over the pipe only, never in arguments or files. If a journal is named, the guardian appends to it what it did.
+The guardian also holds the lock of a server's settings (`claim`) and retries for hours if the server cannot be reached
+(`dbdyno.bench.restoration`).
 
 Limits: if both processes are killed at once (a container is removed, the machine stops), nothing is undone; a changed
 engine setting then stays in the server's postgresql.auto.conf. The record of settings to be restored
@@ -59,7 +59,7 @@ _STILL_AT_WORK: list[subprocess.Popen[bytes]] = []
 
 
 class ObjectExistsError(TargetError):
-    """Error for an object that already existed although the set-up was to create it.
+    """Error for an object that already existed when the set-up was to create it.
 
     The object belongs to someone else, so the teardown `undo` is dropped and never run; what the set-up had created
     until then is left in place.
@@ -114,7 +114,7 @@ class Guardian(Closeable):
     def discard(self, number: int) -> None:
         """Remove an undo that has been carried out.
 
-        An unknown number, or a guardian that is gone, is not an error.
+        It is no error if the number is unknown or the guardian has exited.
         """
         with self._lock:
             if self._pending.pop(number, None) is not None:
@@ -174,8 +174,8 @@ class Guardian(Closeable):
     def close(self) -> None:
         """Stop the guardian; it first carries out the undos that are still registered.
 
-        This waits at most `CLOSE_S` for them, and not at all for a server that does not answer. A guardian that needs
-        longer continues on its own. If the guardian was killed, this process carries out the undos.
+        This waits at most `CLOSE_S` for the undos, and not at all for a server that does not answer. A guardian that
+        needs longer continues by itself. If the guardian was killed, this process carries out the undos.
         """
         with self._lock:
             process, self._process = self._process, None
@@ -309,7 +309,7 @@ def _tell_outcome(journal: Path | None, text: str) -> None:
 def _let_go() -> None:
     """Redirect stderr to /dev/null if it is a pipe or socket, so that its reader does not wait for this process.
 
-    The reader (`| tee`, a build's log) waits for the end of the pipe, and the guardian may run for hours.
+    A reader such as `tee` or a build's log waits for the end of the pipe, but the guardian may run for hours.
     """
     with contextlib.suppress(OSError):
         kind = os.fstat(2).st_mode

@@ -25,12 +25,12 @@ class Kind:
         home: Module that holds the bench class.
         word: What the bench is, as a phrase for messages.
         usage: How to write a target, for help texts.
-        takes_parameters: An option that is no factor of the study is a parameter of the machine.
-        has_plans: A plan file may name this kind.
-        in_file: The target's name may be the path of a TOML file.
-        for_tests: Not offered to users.
+        takes_parameters: True if an option that is no factor of the study is a parameter of the machine.
+        has_plans: True if a plan file may name this kind.
+        in_file: True if the target's name may be the path of a TOML file.
+        for_tests: True if the kind is not offered to users.
         urls: Prefixes of connection URLs that also name this kind.
-        own_sql: SQL of a study that is written for another engine fails here.
+        own_sql: True if a study's SQL for another engine fails on this kind.
     """
 
     name: str
@@ -92,7 +92,7 @@ _ROWS = (
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}
 ENGINE = Kind("postgres", "", "dbdyno.bench.postgres.bench", "an engine", "postgres or postgresql://user@host/db")
 EMBEDDED = ("postgres", "embedded")
-"""Targets that name the embedded engine."""
+"""Target names that stand for an embedded engine."""
 ON_DEVICE = "+device:"
 """Separator between an embedded engine and the modelled device below it in a target."""
 POSTGRES_ON_DEVICE, MARIADB_ON_DEVICE = f"postgres{ON_DEVICE}", f"mariadb{ON_DEVICE}"
@@ -112,7 +112,7 @@ def embedded_of(target: str | None) -> str | None:
 
 
 def target_usages(other: Kind) -> list[str]:
-    """Return how targets of all kinds that can have plan files are written, except for the kind `other`."""
+    """Return how to write the targets of all kinds that can have plan files, except for the kind `other`."""
     return [
         kind.usage for kind in (ENGINE, *KINDS.values()) if kind.has_plans and not kind.for_tests and kind is not other
     ]

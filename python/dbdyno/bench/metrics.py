@@ -1,9 +1,9 @@
 """Counters of the engine and the machine at one instant, as rows of the `metrics` evidence.
 
-Statistics views are read with the columns that this server version has. A view that cannot be read (version, extension,
-privilege) is skipped without affecting the others or raising an error. Nothing is reset. Values of PostgreSQL's
-statistics are whole numbers: its milliseconds become nanoseconds, the kernel's sectors become bytes, and timestamps
-become nanoseconds since 1970.
+Of each statistics view the columns that exist in this server version are read. A view that cannot be read (version,
+extension, privilege) is skipped without affecting the others or raising an error. Nothing is reset. Values of
+PostgreSQL's statistics are whole numbers: its milliseconds become nanoseconds, the kernel's sectors become bytes, and
+timestamps become nanoseconds since 1970.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Metric:
     """One value of one metric at one instant.
 
     Attributes:
-        source: The view or file it was read from.
+        source: The view or file from which the value was read.
         object_type: Type of the object that the value belongs to.
         object: Name of that object.
         metric: Name of the metric.

@@ -40,13 +40,13 @@ class Operations:
         """Add one timed operation.
 
         Args:
-            turn: The turn that it belongs to.
+            turn: The turn to which the operation belongs.
             started_ns: Start time in ns.
             elapsed_ns: Duration in ns.
             rows: Number of rows; recorded as 0 if the operation failed.
             session: Number of the session.
             error: Error code of five characters, or None if the operation succeeded.
-            said: The error message.
+            said: The error message, if the operation failed.
             costs: Resources used, summed per arm; their names are in `study/analysis/measured/resources.py`.
         """
         about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, session, "operation")

@@ -51,7 +51,7 @@ class PassiveBench:
 
 
 def arm_row(plan: Plan, arm: Arm, **more: Any) -> JsonObject:
-    """Return an arm as a row of the manifest; `more` overrides or adds fields that the kind of bench knows."""
+    """Return an arm as a row of the manifest; `more` overrides fields or adds those specific to the bench."""
     return {
         "name": arm.name,
         "description": arm.description,

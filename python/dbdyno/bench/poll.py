@@ -87,8 +87,8 @@ class Poller(ABC):
     def _stretch_ns(self) -> int:
         """Return the interval that a sample represents, in ns: the time since the previous one.
 
-        It is at most `LATEST` periods. On a busy machine it is longer than a period: late samples must not make the
-        load seem idle.
+        The interval is at most `LATEST` periods. On a busy machine it is longer than one period, so that late samples
+        do not make the load seem idle.
         """
         now = time.monotonic_ns()
         since, self._looked_ns = now - self._looked_ns, now

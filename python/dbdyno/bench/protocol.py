@@ -1,12 +1,12 @@
 """Interface of every bench: an engine, a host, storage cells, a model or the mock.
 
-    can(plan)        returns None, or the reason why this bench cannot run the plan, as a sentence
+    refusal(plan)    returns None, or the reason why this bench cannot run the plan, as a sentence
     prepare()        inspects the bench and finds out how each arm takes effect; changes nothing
     facts()          what the manifest says of the bench and its arms
     begin(run)       makes the changes for the whole run; each is noted and registered with the guardian first
     watch(recorder)  context of one block: observes the load and writes the parts of the block at the end
     run(turns, recorder)   runs a sequence of turns of the block
-    put_back()       restores everything; called whatever happened
+    restore()        restores everything; called whatever happened
 
 Nothing outside of `dbdyno.bench` tests which kind a bench is. Where kinds differ in how they are run, or in what their
 evidence holds, `Traits` and `EvidenceReading` say so; the study's runner and its analysis read these.
@@ -37,7 +37,7 @@ class Traits:
     """Properties of a bench that decide how it is run.
 
     Attributes:
-        parallel_blocks: Blocks depend neither on each other nor on time, so several run at once.
+        parallel_blocks: Blocks depend neither on each other nor on the time of day, so several run at once.
         grows: Slices and turns grow to the transaction time that the warm-up measures.
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
@@ -78,7 +78,7 @@ class BenchContext:
         ways: Command-line options that say how to reach the bench.
         target: The target, as the user named it.
         cut: The interrupted run to resume, or None for a new run.
-        only_looks: True if nothing will be run, so no lock is taken.
+        only_looks: True if nothing will be run, so that no lock is taken.
     """
 
     stopping: StopSignals
@@ -124,12 +124,12 @@ class RunLayout:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a manifest says of a bench.
+    """What a run's manifest says about the bench.
 
     Attributes:
         targets: Targets by name.
         arms: One row per arm.
-        reads: How the analysis reads the evidence.
+        reads: How the analysis must read the evidence.
         own: Fields specific to this kind of bench.
     """
 
@@ -145,7 +145,7 @@ class EvidenceReading:
 
     Attributes:
         evidence: 'operations' (each operation is timed) or 'cells' (counters of storage cells).
-        virtual: True if time passed in a model.
+        virtual: True if the times are a model's virtual time.
         parts: Additional evidence, any of 'devices', 'databases', 'race', 'limits' and 'logs'.
     """
 
@@ -177,24 +177,24 @@ class Bench(Protocol):
     def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return what the plan would do outside of dbdyno: servers it connects to, and what it sends and sets there.
 
-        It is shown to the user, because the plan may come from someone else.
+        The user is shown this list, because the plan may come from someone else.
         """
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Inspect the bench and lay out the run; changes nothing.
+        """Inspect the bench and prepare the run, without changing anything.
 
         Raises:
-            Error: Whatever the run itself would raise.
+            Error: Any error that the run itself would raise.
         """
 
     def describe(self) -> str:
         """Return a description of what a run would do, as text; call it after `prepare`."""
 
     def facts(self) -> Facts:
-        """Return what the manifest says of the bench; call it after `prepare`."""
+        """Return what the manifest says about the bench; call this after `prepare`."""
 
     def retime(self, ready: RunLayout) -> None:
-        """Use the new lengths of slices and turns, which have grown, for everything that follows."""
+        """Use the new, longer slices and turns for everything that follows."""
 
     def begin(self, run: Run, resumed: int) -> None:
         """Make the changes that the whole run needs; `resumed` is the number of times the run has been resumed."""
@@ -202,14 +202,15 @@ class Bench(Protocol):
     def watch(self, recorder: Recorder) -> contextlib.AbstractContextManager[None]:
         """Return the context manager around a block, which observes what happens while the load runs.
 
-        When it ends normally, its parts are on disk; when it ends with an error, nothing of the block is left.
+        When the context ends normally, the block's evidence parts are on disk; when it ends with an error, no data of
+        the block remains.
         """
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
         """Run turns of the current block and add their reports to the recorder."""
 
     def progress(self) -> tuple[str, int]:
-        """Return the current activity and the amount done, for benches whose blocks run side by side."""
+        """Return the current activity and the amount of work done, for benches whose blocks run at the same time."""
 
     def stop(self) -> None:
         """Stop the running work as soon as possible; called from a signal handler."""

@@ -45,7 +45,7 @@ class SilenceDetector:
         self.count, self.since_s, self.noted = -1, time.monotonic(), False
 
     def extend_text(self, text: str, count: int) -> str:
-        """Return `text`, extended by how long `count` has not changed if that is at least `SILENT_S`."""
+        """Return `text`; if `count` has not changed for at least `SILENT_S`, add how long."""
         now_s = time.monotonic()
         if count != self.count:
             self.count, self.since_s = count, now_s
@@ -60,7 +60,7 @@ class SilenceDetector:
 
 @dataclass
 class Recorder:
-    """Recorder of one block: where its evidence goes, its plan, and what the bench reports."""
+    """Recorder of one block: the folder for its evidence, its plan, and what the bench reports."""
 
     run: Run
     planned: PlannedBlock
@@ -74,7 +74,7 @@ class Recorder:
     ended_ns: int = 0
     rows: int = 0
     own: JsonObject = field(default_factory=dict)
-    """Fields added to the block's record beside the joined reports."""
+    """Fields that are added to the block's record besides the merged reports."""
     uncounted: list[tuple[int, int]] = field(default_factory=list)
     """Additional slices, as (arm, slice), with operations that do not count."""
 
@@ -98,7 +98,7 @@ class Recorder:
         `work` is expected to release the GIL.
 
         Args:
-            work: The call to carry out.
+            work: Function to call.
             text: Progress text.
             done: Returns the number of transactions done so far.
             answered: True if a server answers each counted transaction, so that time without answers is reported.

@@ -3,8 +3,8 @@
 Undos are carried out in the order in which the caller passes them (the guardian passes the last one first). An undo
 that fails because the server, the network or a lock is in the way is retried after 1, 2, 4, ... s and then every
 `LONGEST_S` seconds, for at most `RETRY_FOR_S` seconds; meanwhile the other undos continue. The outcome is written to
-the journal (or stderr) at the first failure, every hour and at the end, and to the record of settings to be restored,
-where the doctor finds it.
+the journal (or stderr) at the first failure, every hour and at the end. It is also written to the record of settings to
+be restored, where the doctor finds it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def execute_undos(
 
     Args:
         undos: The undos, in the order in which they are carried out.
-        claims: Locks of servers' settings; all are released at the end.
+        claims: Locks on servers' settings; all are released at the end.
         tell: Receives one line of text per event.
         before_long: Called once, before the first pause of retries, which may last hours.
         retry_for_s: How long failed undos are retried, in seconds.

@@ -3,8 +3,8 @@
 Usage:
 
     with open_unrestored(target) as server:
-        here, findings = server.look(sources())
-        server.put_back([one for one in findings if one.state == "ours"])
+        here, findings = server.find_unrestored(sources())
+        server.restore([one for one in findings if one.state == "ours"])
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source
 
 _HOMES = {"postgres": "dbdyno.bench.postgres.restore", "mariadb": "dbdyno.bench.mariadb.restore"}
-"""Module of each kind whose server settings runs alter; it defines `open_server(target)`."""
+"""Module of each bench kind whose runs alter server settings; the module defines `open_server(target)`."""
 
 
 class UnrestoredServer(Protocol):
@@ -34,7 +34,7 @@ class UnrestoredServer(Protocol):
         """Return the statement that would restore the setting."""
 
     def restore(self, findings: Sequence[Finding]) -> None:
-        """Restore the settings under the lock of the server's settings.
+        """Restore the settings while holding the lock on the server's settings.
 
         Raises:
             TargetError: A setting cannot be restored, or another run holds the lock.

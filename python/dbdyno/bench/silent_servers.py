@@ -1,4 +1,4 @@
-"""Servers that recently did not answer a login, so that an ending run asks each only once, not once per undo."""
+"""Servers that recently did not answer a login, so that an ending run tries each of them once, not once per undo."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 UNANSWERED = "the server does not answer"
 UNANSWERED_S = 15.0
-"""Seconds for which a server that did not answer a login is not asked again by this process."""
+"""Seconds during which this process does not contact a server again after an unanswered login."""
 _unanswered: dict[str, float] = {}
-"""Servers that did not answer a login, and when that was (monotonic)."""
+"""Servers that did not answer a login, each with the time of the attempt (monotonic clock)."""
 
 
 def note_unanswered(connection: Mapping[str, Any]) -> None:

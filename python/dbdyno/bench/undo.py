@@ -36,18 +36,19 @@ if TYPE_CHECKING:
 FORCED_S = 30.0
 """Seconds that a killed server may take to disappear: its memory is freed and its last write ends."""
 QUIET_S = 0.5
-"""Seconds without any process of a server before its folder is removed: a start may be under way."""
+"""Seconds without any server process before the server's folder is removed, because a start may be under way."""
 
 
 MARIADB = "mariadbd"
 """Program name of MariaDB's server."""
 JAVA, CASSANDRA_DATA = "java", "-Dcassandra.storagedir="
-"""Program of a Cassandra node, and its option that names the data folder."""
+"""Name of the program that runs a Cassandra node, and of its option for the data folder."""
 
 TRANSIENT_ERRORS = ("08", "53", "57", "25006", "55P03")
 """SQLSTATEs, or prefixes of them, of transient errors.
 
-Connection, resources, shutdown or start-up, a standby before its promotion, and a lock that is not available.
+They concern connections, resources, shutdown or start-up, a standby before its promotion, and locks that are not
+available.
 """
 
 
@@ -68,17 +69,17 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class SqlUndo:
-    """Undo that runs SQL statements on an engine, each on its own and outside a transaction.
+    """Undo that runs SQL statements on an engine, each separately and outside a transaction.
 
     Attributes:
         label: What the undo is for, for messages.
         connection: libpq parameters, including the password: sent over a pipe only and never printed.
         statements: The statements, in order.
-        backends: Process IDs of backends that may still be making the change; they are waited for, then terminated,
-            first.
+        backends: Process IDs of backends that may still be making the change; before the undo runs, they are waited for
+            and then terminated.
         patience_s: How long `execute` tries to connect, in seconds.
         lasting: True if the guardian retries for hours.
-        claimed: True if it may run only under the lock of the server's settings.
+        claimed: True if the undo may run only under the lock on the server's settings.
         record: File that records the settings to restore; removed when the undo has succeeded.
     """
 
@@ -94,7 +95,7 @@ class SqlUndo:
     def execute(self) -> list[str]:
         """Run the statements and return problems as sentences, an empty list on success.
 
-        A server that did not answer a login a moment ago is not asked again: the guardian does so.
+        A server that did not answer a login a moment ago is not tried again here: the guardian does so.
         """
         if is_unanswered(self.connection):
             return [f"{self.label}: {UNANSWERED}"]
@@ -179,7 +180,7 @@ class SqlUndo:
 
 @dataclass(frozen=True, slots=True)
 class ServerUndo:
-    """Undo that stops an embedded server, found by its data folder, and removes its folders unless `keep` is set.
+    """Undo that stops an embedded server, identified by its data folder, and removes its folders unless `keep` is set.
 
     Devices mounted at `mounts` hold its files: they are unmounted before the folders are removed, even if the processes
     that serve them are dead.
@@ -211,7 +212,7 @@ class ServerUndo:
 
 @dataclass(frozen=True, slots=True)
 class FolderUndo:
-    """Undo that removes a folder that we created with a random name."""
+    """Undo that removes a folder that dbdyno created with a random name."""
 
     label: str
     folder: str
@@ -262,8 +263,8 @@ def from_wire(wire: dict[str, object]) -> Undo:
 def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -> list[str]:
     """End every server process that uses the data folder and return problems as sentences.
 
-    A fast shutdown is requested first, after `fast_s` seconds an immediate one, and after `immediate_s` more seconds
-    the processes are killed. It returns an empty list only after no such process was seen for `QUIET_S` seconds.
+    A fast shutdown is requested first and, after `fast_s` seconds, an immediate one; after `immediate_s` more seconds
+    the processes are killed. An empty list is returned only once no such process was seen for `QUIET_S` seconds.
     """
     started = quiet_since = time.monotonic()
     sent: set[tuple[int, int]] = set()
@@ -288,10 +289,10 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
 
 
 def server_processes(data_dir: Path) -> Iterator[tuple[int, bool]]:
-    """Yield (pid, is_master) of the engine's processes that use this data folder.
+    """Yield (pid, is_master) for each engine process that uses this data folder.
 
-    `is_master` is True for a postmaster, initdb, MariaDB's server or Cassandra's. Without /proc only the postmaster is
-    found, by its PID file.
+    `is_master` is True for a postmaster, initdb, or the server process of MariaDB or Cassandra. Without /proc only the
+    postmaster is found, by its PID file.
     """
     proc = Path("/proc/self")
     if not proc.exists():

@@ -1,1 +1,1 @@
-"""The command line: one file per command, in folders by noun."""
+"""The command line: one file per command, in a folder for each noun."""

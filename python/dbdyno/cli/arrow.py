@@ -15,7 +15,7 @@ from dbdyno.report.tabular import arrow_library, write_arrow
 
 
 def write_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
-    """Write a `pyarrow.RecordBatchReader` batch by batch, its columns under these names."""
+    """Write a `pyarrow.RecordBatchReader` batch by batch, with its columns renamed to `names`."""
     pa = arrow_library()
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
     with _sink(output) as sink, pa.ipc.new_stream(sink, schema) as writer:

@@ -1,4 +1,4 @@
-"""`dbdyno bisect`: the commit that made a program slower."""
+"""`dbdyno bisect`: find the commit that made a program slower."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(
     """Find the commit, between a good and a bad one, that made a program slower or faster.
 
     PLAN has one arm and names the folder of a build as {build}, in a command, a script, a variable, or in the server of
-    the arm. Each commit is built once, in a git worktree of its own, and kept for the next search; one that does not
+    the arm. Each commit is built once, in a separate git worktree, and kept for the next search; a commit that does not
     build or run is skipped. A test runs good, bad and tested commit in the same blocks, in random order, and ends as
     soon as it can tell. Of merges, only the first parents are searched.
 

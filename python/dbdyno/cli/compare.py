@@ -95,14 +95,14 @@ def command(
 ) -> None:
     """Compare two runs, sets of traces, periods of snapshots, or recordings; or recompute one run.
 
-    Of two runs, the base arms are compared; of everything else, the second with the first.
+    For two runs the base arms are compared; for everything else the second set is compared with the first.
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of snapshots is
     snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`.
 
-    Exit 1 when an arm is slower than the base or has no verdict because a check failed, when the second period is
-    slower (the same statements take longer, sessions are blocked, work fails or was added), or when a metric of the
-    second recording of cells is worse; 2 when every transaction of an arm failed.
+    Exit 1 if an arm is slower than the base or has no verdict because a check failed, when the second period is slower
+    (the same statements take longer, sessions are blocked, work fails or was added), or when a metric of the second
+    recording of cells is worse; 2 when every transaction of an arm failed.
 
     \b
     dbdyno compare last
@@ -240,7 +240,7 @@ def _short_names(names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _differing_ends(first: str, second: str) -> tuple[str, str]:
-    """Return two names; if they are long, cut their common beginning at its last separator."""
+    """Return two names; if they are long, remove their common beginning up to its last separator."""
     if max(len(first), len(second)) <= NAME_LONGEST:
         return first, second
     pairs = zip(first, second, strict=False)
@@ -261,7 +261,7 @@ def requested_form(output: Output) -> str:
     """Return the output form of a verdict, given by name or else by the suffix of the file.
 
     Raises:
-        Error: the suffix names no form.
+        Error: the suffix does not stand for any form.
     """
     return form_of(output, (*FORMATS, "junit"))
 

@@ -1,4 +1,4 @@
-"""`--fail-on`: further conditions, besides a withheld verdict, under which a run exits with 1, for builds."""
+"""`--fail-on`: conditions, in addition to a withheld verdict, under which a run exits with code 1 in a build."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fail_on_option(names: Sequence[str], text: str) -> Callable[[F], F]:
 
 
 def met_conditions(run: Run, analysis: Model, names: tuple[str, ...]) -> list[str]:
-    """Return which of the conditions `names` are met, in words; empty if none is."""
+    """Return a phrase for each of the conditions `names` that is met; empty if none is met."""
     from dbdyno.study.analysis.analyse import headline_of
 
     arms = {arm["index"]: arm["name"] for arm in analysis["arms"]}

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def logs_option(words: str) -> Callable[[F], F]:
-    """Return a decorator that adds the repeatable option --log with this help."""
+    """Return a decorator that adds the repeatable option --log; `words` is its help text."""
     return click.option("--log", "logs", multiple=True, type=PATH, metavar="FILE", help=words)
 
 
@@ -34,7 +34,7 @@ def log_options(function: F) -> F:
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:
-    """Return the time zone of this name, None for None."""
+    """Return the time zone with this name, or None if the name is None."""
     from zoneinfo import ZoneInfo
 
     if name is None:

@@ -55,7 +55,7 @@ COMMANDS = {
 EXTRA_PACKAGES = {"dbdyno_rig": "dbdyno-rig"}
 """Further packages that provide commands."""
 DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
-"""An uncaught error of these drivers means that a server became unreachable in between."""
+"""Drivers whose uncaught errors mean that a server became unreachable during a command."""
 
 
 FORMER_OPTIONS = {
@@ -66,7 +66,7 @@ FORMER_OPTIONS = {
     "--machine": ("--ran-on",),
     "--out": ("--output",),
 }
-"""Former names of options, kept for one version, and the current names; `--out` of commands that make no run."""
+"""Former option names, accepted for one version, each with its current names; also `--out` of commands without runs."""
 
 
 def current_names(command: click.Command, args: Sequence[str]) -> list[str]:

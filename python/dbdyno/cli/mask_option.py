@@ -28,10 +28,10 @@ mask_key_option = click.option(
 
 
 def mask_key_of(file: Path | None, masks: Collection[object]) -> str:
-    """Return the key of the masks that a file contains; empty without a file.
+    """Return the key for masks that a file contains; empty if no file is given.
 
     Raises:
-        UsageError: There is no mask.
+        UsageError: A key file is given, but no mask.
         EvidenceError: The file has no key, or others may read it.
     """
     from dbdyno.evidence.encryption import read_key

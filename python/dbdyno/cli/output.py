@@ -22,7 +22,7 @@ from dbdyno.report.tabular import csv_text, escape_formula, json_text
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
 FLAT = ("csv", "jsonl", "arrow")
-"""Forms with flat rows."""
+"""Output forms that consist of flat rows."""
 _SUFFIXES = {"txt": ("table", "text"), "text": ("table", "text"), "md": ("markdown",), "xml": ("junit",)}
 CSV_SAFE = "dbdyno.csv_safe"
 PIECE = 1 << 16
@@ -31,7 +31,7 @@ _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
 TEXT_LEAST, TEXT_NARROW = 24, 12
-"""Minimum width of a text column, in characters; on a narrow terminal."""
+"""Minimum width of a text column in characters: normally, and on a narrow terminal."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = option_with_default("--runs", "folder", type=FOLDER, default=Path("runs"), help="Folder with the runs.")
@@ -134,7 +134,7 @@ def form_of(output: Output, forms: Sequence[str], otherwise: str = "table") -> s
     """Return the requested form: by name, else by the suffix of the file, else `otherwise`.
 
     Raises:
-        Error: the suffix names none of `forms`, so that no file is written whose content does not match its suffix.
+        Error: the suffix stands for none of `forms`; no file is written whose content would not match its suffix.
     """
     if output.form is not None or output.path is None:
         return output.form or otherwise
@@ -221,7 +221,7 @@ def heading(text: str) -> None:
 
 
 def echo_unchanged(text: str) -> None:
-    """Write text to stdout unchanged: our own output, or data for a file or a pipe."""
+    """Write text to stdout unchanged: dbdyno's own output, or data for a file or a pipe."""
     click.echo(text, nl=False, file=escaping.unwrap_stream(sys.stdout))
 
 
@@ -289,7 +289,7 @@ def _table(rows: Sequence[Mapping[str, object]], names: list[str], title: str, t
 def _stays_whole(values: Sequence[Any]) -> bool:
     """Return True if values of a column must not be split over lines: numbers, and short names without blanks.
 
-    A table of them may be wider than the screen, because a number cut in two is wrong.
+    A table of such columns may be wider than the screen, because a number split over two lines would be misread.
     """
     return is_numeric(values) or all(" " not in (text := str(value)) and len(text) <= NAME_MOST for value in values)
 

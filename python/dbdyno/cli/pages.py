@@ -1,6 +1,6 @@
 """Output of pages about traces, models, snapshots and so on: --format and -o, the same for all packages.
 
-JSON output imports nothing of the report package.
+JSON output imports nothing from the report package.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def write_output(text: str, output: Path | None) -> None:
 
 
 def terminal(output: Path | None) -> tuple[int, bool]:
-    """Return the number of columns, and whether to use colours: the terminal's, else $COLUMNS or 100 and no colours."""
+    """Return the terminal's width in columns and whether to use colours; otherwise $COLUMNS or 100, without colours."""
     is_terminal = sys.stdout.isatty() and output is None
     color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     if is_terminal:

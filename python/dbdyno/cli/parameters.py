@@ -11,7 +11,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
-"""A file or a folder."""
+"""Type of a parameter that is the path of a file or folder."""
 
 option_with_default = functools.partial(click.option, show_default=True)
 """Add an option whose help shows its default."""

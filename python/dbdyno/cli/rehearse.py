@@ -139,9 +139,9 @@ def command(
 ) -> None:
     """Execute your own statements on OLD and NEW; report which become slower, fail or answer differently.
 
-    OLD and NEW are copies that nobody uses; what looks like production is refused. Each transaction is rolled back.
-    Without NEW the new side is OLD with --change, or a server that --new makes. Exit 1 for what --fail-on names, or
-    where there is no verdict.
+    OLD and NEW are copies that nobody uses; a server that looks like production is refused. Each transaction is rolled
+    back. Without NEW the new side is OLD with --change, or a server that --new makes. Exit 1 if a condition of
+    --fail-on is met, or if there is no verdict.
 
     \b
     dbdyno rehearse postgresql://copy-13/app postgresql://copy-17/app --load runs/monday
@@ -244,7 +244,7 @@ def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest 
     """Return how the capture is replayed; None if it is not replayed.
 
     Raises:
-        TraceError: A speed is none.
+        TraceError: A speed is not valid.
     """
     from dbdyno.rehearse.request import ReplayRequest
     from dbdyno.trace.proxy.replay import speed_of
@@ -286,7 +286,7 @@ def _place(side: Side) -> str:
 
 
 def _share(text: str) -> float:
-    """Return a slowdown as a share; above 99 % it needs a per cent sign, because 5 is more likely 5 % than 500 %."""
+    """Return a slowdown as a share; from 100 % on it needs a per cent sign, because 5 probably means 5 %, not 500 %."""
     number, is_percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         share = float(number) / (100 if is_percent else 1)

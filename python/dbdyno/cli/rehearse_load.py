@@ -28,10 +28,10 @@ class LoadOptions:
         sets: Sets of values for each statement.
         store: The store of snapshots.
         key_file: Key of an encrypted capture.
-        privacy: Keep no value of the load in what is written.
-        logs: Server logs with values of auto_explain for statements that a server or snapshots have counted.
+        privacy: True if no value of the load may be written anywhere.
+        logs: Server logs in which auto_explain wrote the values of statements that a server or snapshots have counted.
         masks: Columns that are masked on the new side.
-        line_prefix: log_line_prefix of text logs; None to find it.
+        line_prefix: log_line_prefix of text logs; None means that it is detected.
         zone: Time zone of the logs.
     """
 
@@ -52,7 +52,7 @@ def load_of(options: LoadOptions, old: Postgres) -> Load:
     Raises:
         TraceError: A capture or a log has no statement that can be used.
         SnapshotError: The snapshots have no statement of the database, or a log cannot be read.
-        TargetError: The old server has counted none.
+        TargetError: The old server has counted no statement.
         EvidenceError: The evidence cannot be read.
     """
     from dbdyno.rehearse.masked_copy import masked_load

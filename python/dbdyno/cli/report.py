@@ -76,7 +76,7 @@ def _job(name: str) -> Path | None:
 
 
 def _place(given: Run | Path) -> Path:
-    """Return the path for the page.
+    """Return the path under which the page is written.
 
     Raises:
         EvidenceError: another user may have made the run's folder.

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
     """Restore the server settings that RUN changed, if it was killed together with its guardian.
 
-    Compares first: a setting that somebody else has changed since is left as it is. Storage cells
-    have a command of their own, `dbdyno cells restore`.
+    The command compares first: a setting that somebody else has changed since then is not changed. For storage cells
+    use `dbdyno cells restore`.
 
     \b
     dbdyno restore last --target postgresql://me@db1/app --dry-run

@@ -87,7 +87,7 @@ def command(
 ) -> None:
     """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
 
-    Exit 1 when a check withholds the verdict, or for what --fail-on names; 2 when every transaction of an arm failed.
+    Exit 1 if a check withholds the verdict or a condition of --fail-on is met; 2 if every transaction of an arm failed.
 
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine
@@ -162,7 +162,7 @@ def _carried_out(
 
 
 def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
-    """Show what resuming a foreign or changed run would do, and ask; return True if something was shown."""
+    """Show what resuming somebody else's or a changed run would do, and ask; return True if anything was shown."""
     from dbdyno.cli.cells.options import confirm
     from dbdyno.study.run.execute import plan_to_resume, side_effects
 
@@ -227,7 +227,7 @@ def _plan(
 
 
 def _length(quick: bool, full: bool) -> str:
-    """Return `quick`, `full` or ""."""
+    """Return the run length that the options select: "quick", "full" or ""."""
     if quick and full:
         raise PlanError("--quick and --full exclude each other", next_step="give one of the two")
     return "quick" if quick else "full" if full else ""
@@ -237,7 +237,7 @@ def _builds(given: tuple[str, ...]) -> dict[str, Path]:
     """Return the folders of builds by name.
 
     Raises:
-        PlanError: a text is not NAME=DIR, or there is no such folder.
+        PlanError: a text is not of the form NAME=DIR, or the folder does not exist.
     """
     found: dict[str, Path] = {}
     for text in given:
@@ -250,7 +250,7 @@ def _builds(given: tuple[str, ...]) -> dict[str, Path]:
 
 
 def _read(what: str, options: dict[str, str], length: str, target: str | None, builds: dict[str, Path]) -> Plan:
-    """Return the plan of a study or a file, for `target` if given."""
+    """Return the plan that a study or a file defines, for `target` if that is given."""
     from dbdyno.study.plan.study import full_plan
     from dbdyno.study.plan.targets import HOST, plan_on_target, refuse_without_plans
 
@@ -278,7 +278,7 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None, b
 
 
 _PARTS = re.compile(r",(?=(?:data|wal)(?:\.\w+)?=)")
-"""Where `wal=io2,data=gp3` has its second setting."""
+"""Pattern that finds where the second setting begins in a text such as `wal=io2,data=gp3`."""
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, str]:
@@ -311,8 +311,8 @@ def run_plan(plan: Plan, out: Path) -> Run:
 def show(run: Run, output: Output, fail_on: tuple[str, ...] = ()) -> None:
     """Analyse a run, write its report, and print the verdict in the requested form.
 
-    Exits with 1 if there is no verdict because a check failed, or if a condition of `fail_on` is met, and with 2 if
-    every transaction of an arm failed.
+    The command exits with 1 if there is no verdict because a check failed, or if a condition of `fail_on` is met, and
+    with 2 if every transaction of an arm failed.
     """
     from dbdyno.cli.compare import end_with_verdict
 

@@ -4,9 +4,9 @@
         while screen.wait(2.0) != "q":
             screen.draw(text)
 
-The terminal is restored in every case: at the end, on an error, on SIGINT, SIGTERM and SIGHUP. A signal counts as the
-key q and is returned by `wait`: raised as an exception it could occur where Python swallows it. A second signal is
-raised. It needs a terminal on stdout (`is_usable`); keys are read only if stdin is a terminal, too.
+The terminal is restored in every case: at the end, on an error, on SIGINT, SIGTERM and SIGHUP. `wait` returns a signal
+as the key q, because an exception could be raised where Python swallows it. A second signal is raised as an exception.
+The screen needs a terminal on stdout (`is_usable`); keys are read only if stdin is a terminal too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_usable() -> bool:
 
 
 class Screen:
-    """The terminal's alternate screen, without a cursor; a context manager."""
+    """The terminal's alternate screen with the cursor hidden, as a context manager."""
 
     def __init__(self) -> None:
         self._kept: list[Any] | None = None
@@ -80,7 +80,7 @@ class Screen:
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> str | None:
-        """Return the key pressed within this time, q for a signal, or None for neither."""
+        """Return the key pressed within this time, q for a signal, or None if there was neither."""
         keys = [] if self._kept is None else [sys.stdin]
         ready, _, _ = select.select([self._bell[0], *keys], [], [], seconds)
         if self._asked:

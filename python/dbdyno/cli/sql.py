@@ -1,4 +1,4 @@
-"""`dbdyno sql`: DuckDB over the evidence of a run, or over snapshots."""
+"""`dbdyno sql`: query the evidence of a run, or snapshots, with DuckDB."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def command(
 ) -> None:
     """Query the evidence of a run, or an interval of snapshots.
 
-    QUERY is one SELECT, or @NAME for a saved one; nothing else is carried out, and no other file can be read. A run
-    has the tables `calls`, `waits` and `metrics`; snapshots have a table with the differences of each view,
-    VIEW_by_snapshot over time, `sessions` and `snapshots`. CSV, JSON and Arrow have all rows, as they come; a table
-    shows the first ones.
+    QUERY is one SELECT, or @NAME for a saved query; nothing else is executed, and no other file can be read. A run has
+    the tables `calls`, `waits` and `metrics`. Snapshots have a table with the differences of each view,
+    VIEW_by_snapshot with its course over time, `sessions` and `snapshots`. CSV, JSON and Arrow contain all rows, in the
+    order of the result; a table shows the first ones.
 
     \b
     dbdyno sql "select arm, count(*), median(elapsed_ns) from calls

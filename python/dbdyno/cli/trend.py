@@ -53,18 +53,18 @@ def command(
 ) -> None:
     """Follow all runs of a plan over time: where an arm got faster or slower, and since which run.
 
-    Runs whose canaries say that the machine was in another state count for no change, nor does an arm where it failed.
-    Exit 1 when the last change is for the worse, or an arm failed in the last run.
+    A run whose canaries show that the machine was in another state is not used to find changes, and neither is an arm
+    in a run where it failed. Exit 1 if the last change is for the worse, or if an arm failed in the last run.
 
-    Of a RUN, all runs with its plan are followed; an imported run has no other plan than its benchmark.
+    If a RUN is given, all runs with its plan are followed; the plan of an imported run is its benchmark.
 
     In a plan with a base arm, each other arm is followed by its ratio to the base in the same run, so a machine that
     got slower is no change; --level follows each arm by itself.
 
-    A change at a run is reported only if all of these are ruled out at the plan's level: chance, runs that resemble
-    the runs before them, a machine that jumps between two modes, a single odd run, and a steady drift. If only the
-    drift is not, the arm became slower or faster "at once or by a slow drift". A drift is reported as a drift; if it is
-    in an arm's own level, it may be the machine's, and the exit code is 0.
+    A change at a run is reported only if all of these are ruled out at the plan's level: chance, runs that resemble the
+    runs before them, a machine that jumps between two modes, a single odd run, and a steady drift. If only a drift
+    cannot be ruled out, the report says that the arm became slower or faster "at once or by a slow drift". A drift is
+    reported as a drift; if it is in an arm's own level, the machine may be its cause, and the exit code is 0.
 
     \b
     dbdyno trend plan.toml

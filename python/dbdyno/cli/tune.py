@@ -1,4 +1,4 @@
-"""`dbdyno tune`: a race among the arms of a plan, then the winner compared with the base in fresh blocks."""
+"""`dbdyno tune`: a race among a plan's arms, then a comparison of the winner with the base in fresh blocks."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def command(
 ) -> None:
     """Find the best of many arms, such as the levels of a plan's factors.
 
-    After each block the arms that are surely worse are dropped, so that fewer blocks are needed. Then the winner is run
-    against the first arm, which is what you have now, in fresh blocks: that is the gain to expect. The plan of these
-    two arms is written to a file.
+    After each block the arms that are surely worse are dropped, so that fewer blocks are needed. Then the winner is
+    compared in fresh blocks with the first arm, which is what you have now: this shows the gain to expect. The plan
+    with these two arms is written to a file.
 
     \b
     dbdyno tune plan.toml                   until one is left, or the rest are equal
@@ -94,7 +94,7 @@ def command(
 
 
 def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
-    """Return the plan as a race.
+    """Return the plan in a file, set up as a race among its arms.
 
     Raises:
         PlanError: there are fewer than two arms.
@@ -154,7 +154,7 @@ def _show_race(run: Run) -> None:
 
 
 def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | None:
-    """Return the plan that compares winner and base, written to `output`, or None if the base has won.
+    """Write the plan that compares winner and base to `output` and return it; None if the base has won.
 
     Raises:
         PlanError: every arm failed.

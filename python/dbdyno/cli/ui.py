@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("starlette", "uvicorn")
 MEMORY = "192MB"
-"""Memory of each view's queries; the rest is spilled to disk."""
+"""Memory limit for the queries of each view; larger intermediate data are spilled to disk."""
 FORMS = ("text", "json", "csv", "arrow", "svg", "png")
 """Forms of one page."""
 
@@ -64,8 +64,8 @@ def command(
 ) -> None:
     """Show runs and servers as pages in a browser, on this machine only.
 
-    The address that is printed has a token; whoever has it may read. Nothing but caches is written, no server is
-    asked, no plan is run, and no file outside of both folders is read. --store may be a folder of stores.
+    The printed address contains a token; everybody who has it may read the pages. Only caches are written, no server is
+    contacted, no plan is run, and no file outside the two folders is read. --store may be a folder of stores.
 
     \b
     dbdyno ui

@@ -1,7 +1,7 @@
 """Builders of pages from models: one file per kind of page, each building a `dbdyno.page.Page`.
 
-Builders neither judge nor draw: they select, name and order what the model contains; `dbdyno.report` renders the
-result. To add a kind of page, add a file here with a function `page(model)`, and a row in `BUILDERS`.
+Builders do not judge or draw: they select, name and order what the model contains; `dbdyno.report` renders the result.
+To add a kind of page, add a file here with a function `page(model)`, and a row in `BUILDERS`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUILDERS = {
     "bisect": "bisect",
     "query": "query",
 }
-"""Module that builds each kind of page; all other kinds are runs."""
+"""Module that builds each kind of page; all kinds without an entry are runs."""
 
 
 def page_of(page: Page | Mapping[str, Any], **options: bool) -> Page:

@@ -1,4 +1,4 @@
-"""Builder of the advice page: findings ordered by what they may save, then rules not judged with the reason."""
+"""Builder of the advice page: findings ordered by what they may save, then rules that could not be judged, with why."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _summary(findings: list[dict[str, object]], whose: str) -> Section:
 
 
 def _layers(model: Analysis) -> Section:
-    """Return the layers of a storage stack from the host down: load on each layer and what waits in front of it."""
+    """Return a section with each layer of a storage stack from the host down: its load and its queue."""
     rows = [Row({**one, "what": fmt.line(one.get("what") or "")}) for one in reading.entries(model, "layers")]
     lead = (
         "Commands under way at once, from the host down. Each: limit of one part; none where the limit is what keeps"
@@ -142,7 +142,7 @@ def _result_text(one: dict[str, object]) -> str:
 
 
 def _experiment_text(one: dict[str, object]) -> str:
-    """Return what an experiment would vary, or has varied and found."""
+    """Return what an experiment would vary or, if it has been run, what it varied and found."""
     setting, found, proposed = (
         fmt.line(reading.dig(one, "test", key) or "") for key in ("setting", "found", "proposed")
     )

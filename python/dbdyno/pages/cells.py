@@ -1,6 +1,7 @@
 """Builder of pages about storage cells: report of a recording, current state, comparison of two times, skew.
 
-The sections of a report come from the model; those of the shorter pages are built from its rows, one per metric family.
+The sections of a report come from the model; those of the shorter pages are built from the model's rows, one section
+per metric family.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dbdyno.pages.reading import Analysis, Entry
 COMPARISON = "compare"
 ROWS_MOST = 1000
 CELLS_BESIDE = 6
-"""With more cells than these the table scrolls, so the columns for all cells and the meaning come first."""
+"""Number of cells above which the table scrolls; the columns for all cells and the meaning then come first."""
 _REASONS = {
     "not refreshed": "not refreshed: the cell had not collected again",
     "reset": "reset: the cell's service was restarted in between",
@@ -108,7 +109,7 @@ def _show(model: Analysis) -> Iterator[Section]:
 
 
 def _whole(row: Entry) -> str:
-    """Return the value for all cells: a number, a range where a sum is meaningless, or a dash."""
+    """Return the value for all cells together: a number, a range if a sum is meaningless, or a dash."""
     if row.get("all") is not None:
         return fmt.digits(row["all"])
     if row.get("rule") != "spread":

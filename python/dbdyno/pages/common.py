@@ -13,16 +13,17 @@ from dbdyno.pages import reading
 TONES: dict[str, Tone] = {"good": "good", "bad": "bad", "even": "even", "doubt": "doubt"}
 
 TEXT_MOST = 600
-"""Maximum length of a warning on a page in characters, so that none hides the others; the model has it in full."""
+"""Maximum number of characters of a warning on a page, so that none hides the others; the model has the full text."""
 WARNINGS_MOST = 4
-"""Maximum number of warnings on a terminal, so that they do not hide what they are about."""
+"""Maximum number of warnings on a terminal, so that they do not hide the results."""
 
 
 def columns(spec: str, *more: Column) -> tuple[Column, ...]:
     """Return columns described by words `name:unit:label:least`, followed by `more`.
 
-    In a label `_` stands for a blank, and a label `_` is empty. Instead of a unit a word may have the kind of a drawn
-    column (`bar`, `spark`, ...). `least` is a minimum width, or `page` or `text` for a column shown only there.
+    In a label each `_` stands for a blank, and a label that is only `_` is empty. In place of a unit, a word may name a
+    kind of drawn column (`bar`, `spark`, ...). `least` is a minimum width, or `page` or `text` for a column that is
+    shown only there.
     """
     made = []
     for word in spec.split():
@@ -87,7 +88,7 @@ def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:
 
 
 def with_noun(number: Any, noun: str) -> str:
-    """Return a number with its noun: `1 file`, `3 files`; "" for none."""
+    """Return a number with its noun: `1 file`, `3 files`; "" if there is no number."""
     if number is None or number == 0:
         return ""
     return f"{fmt.count(number)} {noun}{'' if number == 1 else 's'}"

@@ -106,7 +106,7 @@ def _shrunk(model: Analysis) -> Iterator[Section]:
 
 
 def _recoveries(model: Analysis) -> Iterator[Section]:
-    """Yield recovery times by the amount of log that they read."""
+    """Yield a section with recovery times, by the amount of log that each recovery read."""
     given = reading.entries(model, "recoveries")
     if not given:
         return
@@ -148,7 +148,7 @@ def _numbers(found: Any) -> str:
 
 
 def _by_cut(model: Analysis, failed: set[Any]) -> list[Any]:
-    """Return the faults with those of failed cuts first, otherwise in order."""
+    """Return the faults in the order of cuts, but with those of failed cuts first."""
     return sorted(reading.entries(model, "faults"), key=lambda entry: entry.get("cut") not in failed)
 
 

@@ -28,7 +28,7 @@ def fit(model: Analysis) -> Page:
 
 
 def replay(model: Analysis) -> Page:
-    """Return the page about a replay: the trace, and times on the device beside the trace's own."""
+    """Return the page about a replay: the trace, and the times on the device beside those in the trace."""
     rows = reading.entries(model, "rows")
     facts: list[TableRow] = [
         {"what": "format", "value": fmt.line(model.get("form") or "")},

@@ -11,11 +11,11 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis, Entry
 
 LEAST_REST = 0.005
-"""A rest with a smaller share than this counts as zero."""
+"""Share below which the unexplained rest counts as zero."""
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Yield a section with everything that the model explains."""
+    """Yield a section with all causes that the model contains."""
     given = reading.entries(model, "why")
     if given:
         parts = tuple(_part(one, several=len(given) > 1) for one in given)

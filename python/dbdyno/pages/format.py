@@ -24,7 +24,7 @@ text = escaping.escape_text
 THIN = "\u202f"
 NONE = "–"
 FACTOR_MOST = 1000
-"""Ratios above this, or below its reciprocal, are shown as a bound."""
+"""Ratios above this number, or below its reciprocal, are shown as a bound such as `>`."""
 MINUS = "−"
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -118,7 +118,7 @@ def rate(per_s: object, digits: int = 4) -> str:
 def percent(share: object, digits: int = 2, *, trim: bool = False) -> str:
     """Return a share (1.0 is the whole) in per cent; a very small one as an upper bound.
 
-    `trim` drops zeros at the end: `2 %` for a threshold that somebody chose.
+    `trim` drops trailing zeros: `2 %` for a threshold that somebody chose.
     """
     given = number(share)
     if given is None:
@@ -177,7 +177,7 @@ def probability(p: object) -> str:
 
 
 def log10_probability(log10_p: object) -> str:
-    """Return a p-value given by its decimal logarithm, which may be too small for a float: `10⁻¹⁵⁰⁴⁷`."""
+    """Return a p-value as text from its decimal logarithm, since it may be too small for a float: `10⁻¹⁵⁰⁴⁷`."""
     given = number(log10_p)
     if given is None:
         return NONE
@@ -247,7 +247,7 @@ def quantile_name(quantile: float) -> str:
 
 
 def _places(value: float, digits: int) -> int:
-    """Return the number of decimals for `digits` significant ones, counted after rounding (9.996 is 10.0)."""
+    """Return the number of decimals that gives `digits` significant digits after rounding (9.996 becomes 10.0)."""
     if value == 0:
         return 0
     exponent = int(f"{abs(value):.{digits - 1}e}".rpartition("e")[2])
@@ -292,5 +292,5 @@ def branches(levels: Sequence[int]) -> list[str]:
 
 
 def _goes_on(levels: Sequence[int], at: int, level: int) -> bool:
-    """Return True if the same parent has a later child at this level."""
+    """Return True if a later node at this level has the same parent."""
     return next((later == level for later in levels[at + 1 :] if later <= level), False)

@@ -135,7 +135,7 @@ def _claim(claim: Mapping[str, Any]) -> Section:
 
 
 def _basis(claim: Mapping[str, Any]) -> str:
-    """Return how much an agreement with the claim proves, and how reliable the verdict is."""
+    """Return a phrase that says how much agreement with the claim proves, and how reliable the verdict is."""
     words = fmt.line(claim.get("basis") or "")
     replications = claim.get("replications")
     if replications and claim.get("steady") is False:
@@ -174,7 +174,7 @@ def _interval(low: Any, high: Any) -> str:
 
 
 def _band(low: Any, high: Any) -> str:
-    """Return the band that a quantity has to be in."""
+    """Return the range in which a quantity has to be, as text."""
     if low is None and high is None:
         return ""
     if high is None:
@@ -202,7 +202,7 @@ def _calibration(model: Analysis) -> Page:
 
 
 def _quantiles(model: Analysis) -> list[TableRow]:
-    """Return one row per quantile: measured value, interval, error of the table, noise floor."""
+    """Return one row per quantile: measured value, interval, error of the fitted table, noise floor."""
     errors, floors = (reading.dig(model, key, "quantiles") or [] for key in ("distance", "floor"))
     given = reading.entries(model, "quantiles")
     return [{**row, "error": error, "floor": floor} for row, error, floor in zip(given, errors, floors, strict=False)]

@@ -1,4 +1,4 @@
-"""Builders of pages about answers of a calibrated machine: what-if, queueing theory beside it, sensitivity."""
+"""Builders of pages about a calibrated machine's answers: what-if, comparison with queueing theory, sensitivity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _head(model: Analysis, kind: str, name: str) -> Head:
 
 
 def analysis(model: Analysis) -> Page:
-    """Return the page about analytic answers beside the simulation."""
+    """Return the page that compares analytic answers with the simulation."""
     rows = reading.entries(model, "rows")
     shown = columns(
         "sessions bound:per_s analytic:per_s simulated:per_s difference:words cores:ratio:cores_busy"
@@ -59,7 +59,7 @@ def _law(row: Mapping[str, Any]) -> TableRow:
 
 
 def sensitivity(model: Analysis) -> Page:
-    """Return the page about the parameters that move the answer."""
+    """Return the page about the parameters that change the answer most."""
     rows = reading.entries(model, "rows")
     shown = columns(
         "path:text:parameter value:number range:words rate:words:throughput_over_its_range"

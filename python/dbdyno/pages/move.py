@@ -96,7 +96,7 @@ def _proof_section(model: Analysis) -> Section:
 
 
 def _cost(model: Analysis) -> Section:
-    """Return the cost by session and in total; a counter without a value in any session has no column."""
+    """Return the cost for the source by session and in total; counters that are empty in all sessions are left out."""
     several = len(reading.entries(model, "attempts")) > 1
     sessions = [_session(one, several=several) for one in reading.entries(model, "sessions")]
     if not sessions:
@@ -205,7 +205,7 @@ def _rejects(model: Analysis) -> Section:
 
 
 def _about_section(job: Entry) -> Section:
-    """Return where the job's files are, and how the job is stopped from the database's side."""
+    """Return a section that says where the job's files are, and how to stop the job from the database."""
     facts = [("job", job.get("id")), ("ledger", job.get("folder")), ("source", job.get("source"))]
     facts += [("target", job.get("target")), ("mode", job.get("mode"))]
     facts += [("what ends it from the database's side", job.get("stop"))]

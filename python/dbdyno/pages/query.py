@@ -9,7 +9,7 @@ from dbdyno.pages.reading import Analysis
 
 
 def page(model: Analysis) -> Page:
-    """Return the page about an answer."""
+    """Return the page about a query's answer."""
     names = [fmt.line(one.get("name") or "", 60) for one in reading.entries(model, "columns")]
     units = [str(one.get("unit") or "text") for one in reading.entries(model, "columns")]
     columns = tuple(Column(f"c{at}", name, unit) for at, (name, unit) in enumerate(zip(names, units, strict=True)))

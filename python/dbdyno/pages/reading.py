@@ -126,7 +126,7 @@ def strings(data: Any, *keys: str) -> list[str]:
 
 
 def rows(entry: Mapping[str, Any], where: str, needed: Sequence[str], optional: Sequence[str] = ()) -> list[TableRow]:
-    """Return parallel arrays as one dict per position, without positions at which a needed number is null.
+    """Return parallel arrays as one dict per position; positions where a needed number is null are left out.
 
     Raises:
         ReportError: the arrays differ in length, or a needed array is missing or not numeric.
@@ -178,7 +178,7 @@ def curves(analysis: Analysis) -> list[dict[str, object]]:
 def arm_names(analysis: Analysis) -> dict[int, str]:
     """Return a unique name of at most 40 characters for each arm index.
 
-    The arms that the model lists come first, in its order, then arms that only its figures mention.
+    The arms that the model lists come first, in the model's order, then arms that only its figures mention.
     """
     names: dict[int, str] = {}
     for position, arm in enumerate(entries(analysis, "arms")):

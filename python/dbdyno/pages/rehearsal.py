@@ -1,4 +1,4 @@
-"""Builder of the page about a rehearsal: verdict, budget by statement, what became worse with both plans, the rest."""
+"""Builder of the page about a rehearsal: verdict, budget by statement, regressions with both plans, everything else."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Entry = Mapping[str, Any]
 _TONES: dict[str, Tone] = {"slower": "bad", "fails": "bad", "differs": "bad", "faster": "good", "unclear": "doubt"}
 _WORDS = {"differs": "answers differ"}
 _UNFOLDED = 30
-"""Number of statements that the budget shows unfolded."""
+"""Number of statements that the budget shows without folding; the others are in a folded table."""
 _NAMED_MOST = 12
-"""Number of settings of one side only that are named."""
+"""Maximum number of settings that are named if only one side has them."""
 _DETAILED = 40
-"""Maximum number of statements of each kind with their own part."""
+"""Maximum number of statements of each kind that are shown in detail, each in its own part."""
 
 
 def page(model: Analysis) -> Page:
@@ -128,7 +128,7 @@ _ORIGINS = {"captured": "captured", "data": "from the data", "type": "by type", 
 
 
 def _values(row: Entry) -> str:
-    """Return how many sets of values a statement was executed with, and where they come from."""
+    """Return the number of value sets with which a statement was executed, and where the values come from."""
     sets, origin = row.get("sets"), _ORIGINS.get(str(row.get("origin")))
     return (origin if row.get("origin") == "none" else f"{sets} {origin}") if sets and origin else ""
 
@@ -233,7 +233,7 @@ def _plans(row: Entry) -> Table | None:
 
 
 def _first_executions(statements: Sequence[Entry]) -> Section | None:
-    """Return the section of statements whose ratio differs between first executions in new processes and later ones."""
+    """Return the section on statements whose ratio differs between first executions in new processes and later ones."""
     rows = [
         {"text": row.get("text"), **row["first"], "later": row.get("ratio")} for row in statements if row.get("first")
     ]
@@ -250,7 +250,7 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
 
 
 def _uncompared_section(statements: Sequence[Entry]) -> Section | None:
-    """Return the section of statements whose answers were not compared because they may differ legitimately."""
+    """Return the section on statements whose answers were not compared, because they may legitimately differ."""
     rows = [row for row in statements if row.get("answers")]
     if not rows:
         return None
@@ -278,7 +278,7 @@ def _settings(model: Analysis) -> Section | None:
 
 
 def _extensions(model: Analysis) -> Section | None:
-    """Return the section of extensions with a different or an outdated version on the new side."""
+    """Return the section on extensions whose version on the new side is different or outdated."""
     rows = reading.entries(model, "extensions")
     if not rows:
         return None

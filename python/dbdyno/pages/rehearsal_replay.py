@@ -23,7 +23,7 @@ _SERVER = columns(
 
 
 def replay_section(model: Analysis) -> Section | None:
-    """Return the section; None if the load was not replayed."""
+    """Return the section about the replay, or None if the load was not replayed."""
     replay = reading.dig(model, "replay")
     if not replay:
         return None

@@ -151,14 +151,14 @@ def _gate(gate: Mapping[str, Any]) -> Finding:
 
 
 def _pictures(model: Analysis) -> Iterator[Section]:
-    """Yield the figures, starting with that of the run's kind, and the shapes fitted to curves."""
+    """Yield the figures, first the one for this kind of run, and the shapes fitted to curves."""
     kinds = sorted(_FIGURES, key=lambda kind: kind != model["kind"])
     yield Section("figures", "Figures", figures=common.figures(model, *kinds), where="page")
     yield from run_metrics.shapes(model)
 
 
 def _terminal_sections(model: Analysis) -> Iterator[Section]:
-    """Yield what a terminal draws: curves as bars, blocks and points as lines."""
+    """Yield sections that only a terminal draws: curves as bars, blocks and points as lines."""
     if reading.curves(model):
         yield Section("curve", "Median commit time by redo size", figures=(Figure("curve", model),), where="text")
     yield from run_metrics.blocks(model)

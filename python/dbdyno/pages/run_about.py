@@ -13,7 +13,7 @@ from dbdyno.pages.common import arm, columns
 from dbdyno.pages.reading import Analysis, Entry
 
 ARMS_TITLE = "Over all operations (per second: the mean of the blocks)"
-"""Title of the arms' table: its numbers are over all operations, those of the metrics are means of per-block values."""
+"""Title of the arms' table, whose figures are over all operations, while the metrics are means of block values."""
 ERRORS_SHOWN, STATEMENTS_SHOWN = 20, 60
 _ARM_COLUMNS = (
     "sessions:count:sessions:page ops:count:operations:75 errors:count:errors:64 throughput_per_s:number4:per_second"
@@ -112,7 +112,7 @@ def _share(failed: object, tried: object) -> float | None:
 
 
 def correlation(model: Analysis) -> Iterator[Section]:
-    """Yield the correlations of a call's time over the statements of a correlation study."""
+    """Yield the correlations of a call's time with the properties of statements, for a correlation study."""
     found = reading.dig(model, "correlation")
     if not found:
         return
@@ -187,7 +187,7 @@ def statements(model: Analysis) -> Iterator[Section]:
 
 
 def _statement(model: Analysis, statement: dict[str, object]) -> Iterator[Row]:
-    """Yield a row per arm; the text of the statement is in the first."""
+    """Yield a row per arm; the first row contains the text of the statement."""
     kind = fmt.line(statement.get("kind") or "")
     text: Any = Cell(fmt.text(statement.get("statement") or ""), notes=(kind,) if kind else ())
     for one in reading.entries(statement, "arms") or [{}]:

@@ -118,9 +118,10 @@ def _blocks_needed(row: dict[str, object]) -> str:
 
 
 def _reach(rows: list[dict[str, object]], matters: float | None) -> float:
-    """Return half the width of the strips, as the logarithm of a ratio.
+    """Return half the width of the interval strips, as the logarithm of a ratio.
 
-    It is 1.7 times the median reach, so that one wide interval does not flatten the others; longer ones are cut off.
+    It is 1.7 times the median reach of the intervals, so that one wide interval does not make the others too small to
+    see; longer ones are cut off.
     """
     ends = [[fmt.number(row.get(key)) for key in ("ratio", "low", "high")] for row in rows]
     farthest = sorted(max((abs(math.log(end)) for end in three if end and end > 0), default=0.0) for three in ends)
@@ -128,7 +129,7 @@ def _reach(rows: list[dict[str, object]], matters: float | None) -> float:
 
 
 def blocks(model: Analysis) -> Iterator[Section]:
-    """Yield, for a terminal, one character per block in order of time."""
+    """Yield a strip for a terminal with one character per block, in order of time."""
     names = reading.arm_names(model)
     rows = []
     for at, entry in enumerate(reading.entries(model, "figures", "blocks")):
@@ -161,7 +162,7 @@ def sweep(model: Analysis) -> Iterator[Section]:
 
 
 def shapes(model: Analysis) -> Iterator[Section]:
-    """Yield the shapes fitted to each curve, and the one that the data prefer."""
+    """Yield the shapes fitted to each curve, with the one that fits the data best."""
     curves = reading.curves(model)
     parts = []
     for curve in curves:

@@ -72,7 +72,7 @@ def _level(given: list[dict[str, object]]) -> str:
 
 
 def databases(model: Analysis) -> Iterator[Section]:
-    """Yield each database's part of a storage that several share."""
+    """Yield each database's share of storage that several databases use."""
     given = reading.entries(model, "databases")
     if not given:
         return
@@ -170,7 +170,7 @@ def devices(model: Analysis) -> Iterator[Section]:
 
 
 def compare_arms(model: Analysis) -> Iterator[Section]:
-    """Yield two runs of one study arm by arm, each compared with the base of its own run."""
+    """Yield the comparison of two runs of one study, arm by arm; each arm is compared with the base of its own run."""
     given = reading.entries(model, "beside")
     if not given:
         return
@@ -292,7 +292,7 @@ def _path(model: Analysis, log: Entry, path: Mapping[str, Any]) -> TableRow:
 
 
 def _backlog(model: Analysis, log: Entry) -> str:
-    """Return a sentence about the writes affected because a path was too far behind."""
+    """Return a sentence about the writes affected by a path that was too far behind."""
     found = log["race"]
     busy, held = fmt.count(found.get("skipped_busy")), fmt.count(found.get("held_back"))
     return (

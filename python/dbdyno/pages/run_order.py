@@ -1,4 +1,4 @@
-"""Section about a data flow's written order: its cost per engine, and what each optimizer recovers."""
+"""Section about the order of a data flow's steps: what it costs in each engine, and what each optimizer recovers."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ BIN_COLUMNS = ("redo_bytes", "median_ns", "low_ns", "high_ns", "n")
 def rows(safe: Analysis) -> list[TableRow]:
     """Return one row per arm and metric, all with the same keys in the same order.
 
-    Other kinds of runs have other rows: curves one per bin, sweeps one per point, correlations one per property,
-    comparisons of traces one per metric of each line.
+    Other kinds of runs have other rows: curves have one per bin, sweeps one per point, correlations one per property,
+    and comparisons of traces one per metric of each line.
     """
     head = {"run": reading.dig(safe, "run", "id"), "kind": safe["kind"]}
     names = reading.arm_names(safe)
@@ -94,7 +94,7 @@ def _sweep(safe: Analysis) -> list[dict[str, object]]:
 
 
 def _lines(safe: Analysis) -> list[TableRow]:
-    """Return the metrics of the whole, then those of each line, for two sets of traces."""
+    """Return the metrics of two sets of traces as a whole, then those of each line."""
     whole = {"family": "whole", "name": "", "only_in": None}
     sides = ("base_count", "count", "base_total_ns", "total_ns")
     found = [

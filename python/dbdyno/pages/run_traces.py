@@ -35,7 +35,7 @@ _FIGURES = (
 )
 """Figures shown for each statement, per execution of that statement."""
 _SELDOM = {"fetches": "fetches", "hard_parses": "hard parses"}
-"""Figures that are shown only if they changed in some statement."""
+"""Figures that are shown only if at least one statement's figure changed."""
 _WORDS = {"plan": "other plan", "fetches": "fetch size", "gets": "buffer gets"}
 
 
@@ -222,7 +222,7 @@ def _line(row: Mapping[str, Any], model: Analysis) -> TableRow:
 
 
 def _change_cells(metric: dict[str, object] | None, *, is_length: bool) -> tuple[Cell, Cell]:
-    """Return a metric's change with its interval, and its decision; for amounts the words are `more` and `less`."""
+    """Return cells with a metric's change, its interval and its decision; amounts use the words `more` and `less`."""
     if metric is None:
         return Cell("", "words"), Cell("")
     known = decisions.decision_named(metric.get("decision"))
@@ -297,7 +297,7 @@ def _execution_sentence(metric: dict[str, object] | None) -> tuple[str, ...]:
 
 
 def _steps(side: Mapping[str, Any] | None, name: str) -> Table | None:
-    """Return the steps of a plan with the figures of its first execution, or None if it has none."""
+    """Return the steps of a plan with the figures of its first execution, or None if there is no plan."""
     rows = [
         {
             "step": Cell(fmt.line(step.get("operation") or ""), lead="  " * int(step.get("level") or 0)),
@@ -311,7 +311,7 @@ def _steps(side: Mapping[str, Any] | None, name: str) -> Table | None:
 
 
 def tails(model: Analysis) -> Iterator[Section]:
-    """Yield the comparison of the slow tails of two sets of traces or two arms, separate from their middles."""
+    """Yield the comparison of the slow tails of two sets of traces or two arms, separate from their other values."""
     given = reading.dig(model, "tails")
     if not given:
         return

@@ -79,7 +79,7 @@ def _file(at: int, file: Entry) -> Section:
 
 
 def _closes(closes: Any) -> list[str]:
-    """Return the two sums written out: the sessions' time, and the time of calls within it."""
+    """Return the two sums as sentences: the sessions' time, and the time of the calls within it."""
     if not isinstance(closes, dict) or closes.get("elapsed_ns") is None:
         return []
 
@@ -110,7 +110,7 @@ def _unread(unread: Entry) -> Finding:
 
 
 def rows(model: Analysis) -> list[TableRow]:
-    """Return one row per file and reason for unread content; a file without any has one row."""
+    """Return one row per file and reason for unread content; a file without unread content has one row."""
     found: list[TableRow] = []
     for file in reading.entries(model, "checked"):
         head = {name: file.get(name) for name in ("path", "format", "version", "level", "bytes", "lines")}

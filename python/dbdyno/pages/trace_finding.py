@@ -1,7 +1,7 @@
 """The finding of a page about traces in one sentence: where the time went, without the client's think time.
 
 A page without such a finding (a tree, a check) has no sentence, and its title is the name of the traces. A profile has
-none either, because its lines already say it.
+no sentence either, because its lines already show where the time went.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def sections(model: Analysis, *, skew: bool = False) -> Iterator[Section]:
 
 
 def profile(model: Analysis, *, skew: bool = False) -> Section:
-    """Return the profile's lines, with a skew table for each that a reader opens (`skew`: also on a terminal)."""
+    """Return the profile's lines, each with a skew table that a reader can open (with `skew` also on a terminal)."""
     given = reading.dig(model, "profile")
     lines = reading.entries(given, "rows")
     decades = _decades(lines)
@@ -63,8 +63,8 @@ def _table(model: Analysis, entry: Entry, lines: list[TableRow], decades: list[i
 def _columns(sums: list[str], decades: list[int], *, mixed: bool, mostly: bool) -> tuple[Column, ...]:
     """Return the columns of the profile.
 
-    If a line mixes calls and their waits (`mixed`), `count` is the number of calls, and a mean or maximum would not be
-    of one kind of thing, so those columns are not on a terminal.
+    If a line mixes calls and their waits (`mixed`), `count` is the number of calls, and a mean or maximum would mix
+    different things, so these columns are not shown on a terminal.
     """
     few: Any = "page" if len(sums) > 2 else "both"
     ends = f"{_bucket_label(decades[0])}…" if decades else ""
@@ -122,7 +122,7 @@ def _sum(value: object) -> str:
 
 
 def _name(line: Entry, model: Analysis, longest: int) -> str:
-    """Return what a line is about: the values that it is grouped by, statements with their text."""
+    """Return what a line is about: the values by which it is grouped, and for statements their text."""
     key = reading.dig(line, "key") or {}
     by = list(reading.dig(model, "profile", "by") or [])
     name, what = fmt.line(line.get("name") or ""), line.get("what")
@@ -178,7 +178,7 @@ def _bucket_label(decade: int) -> str:
 def _heights(line: Entry, decades: list[int]) -> Any:
     """Return the line's time by decade as a cell.
 
-    A decade that only has waits of 0 us has a count but no time: it gets the smallest bar.
+    A decade that contains only waits of 0 us has a count but no time, so it gets the smallest bar.
     """
     buckets = _buckets(line)
     if not buckets:

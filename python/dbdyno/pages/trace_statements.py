@@ -139,7 +139,7 @@ def _facts(entry: Entry) -> Iterator[str]:
 
 
 def _steps(title: str, entry: Entry, note: str = "") -> Table:
-    """Return the call table; `close` is shown apart from the total, because tkprof has no line for CLOSE."""
+    """Return the call table; `close` is shown separately from the total, because tkprof has no line for CLOSE."""
     given = [Row({**step, "step": fmt.line(step.get("step") or "")}) for step in entry.get("steps") or []]
     apart = [Row(row.cells, style="dim") for row in given if row.cells["step"] == "close"]
     steps = [row for row in given if row.cells["step"] != "close"]
@@ -248,7 +248,7 @@ def _findings(model: Analysis) -> Iterator[Finding]:
 
 
 def totals(model: Analysis) -> Iterator[Section]:
-    """Yield the call table over all statements: the client's, and the recursive ones."""
+    """Yield the call tables over all statements: one for the client's statements, one for the recursive ones."""
     given = reading.dig(model, "totals") or {}
     titles = {"client": "The client's own statements", "recursive": "Recursive statements"}
     found = tuple(

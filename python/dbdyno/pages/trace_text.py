@@ -46,14 +46,14 @@ def _moment(ns: Any) -> str:
 
 
 def anchors(statements: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the link target on the page for each statement that is on it."""
+    """Return the link target of each statement that is on the page."""
     return {str(entry.get("statement")): f"#s-{at}" for at, entry in enumerate(statements, 1)}
 
 
 def cell_or_blank(value: Any, unit: str = "") -> Any:
-    """Return a cell with the value, or an empty cell if there is none: the figure does not apply to this kind of row.
+    """Return a cell with the value, or an empty cell if the figure does not apply to this kind of row.
 
-    With a unit (a count) zero counts as none.
+    If a unit is given, the value is a count, and zero also gives an empty cell.
     """
     return Cell("", "words") if value in (None, 0) and (value is None or unit) else Cell(value)
 

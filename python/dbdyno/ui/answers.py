@@ -1,4 +1,4 @@
-"""A view as an answer: HTML, or its data as CSV, JSON or Arrow, or its picture as SVG or PNG."""
+"""Conversion of a view to an answer: HTML, its data as CSV, JSON or Arrow, or its picture as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEDIA = {
 }
 PRIVATE = {"cache-control": "no-store"}
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-"""Content security policy for a picture opened on its own: it runs no script and loads nothing."""
+"""Content security policy for a picture that is opened by itself: it runs no script and loads nothing."""
 
 
 def endpoint_of(route: Callable[[Request], View]) -> Callable[[Request], Response]:

@@ -1,7 +1,7 @@
 """Charts drawn by Vega in a separate process, which ends after a while without requests.
 
-Altair, Vega and the engine that runs it take 150 MB that a process never gives back. Most pages of a server have no
-such chart, so the server itself stays small.
+Altair, Vega and the JavaScript engine take 150 MB that a process never releases. Most pages of a server have no such
+chart, so the server itself stays small.
 
     python -m dbdyno.ui.drawing     # reads pickled requests from its standard input, writes pickled answers
 """
@@ -27,7 +27,7 @@ from dbdyno.report.figures import clock
 from dbdyno.ui.result_cache import ResultCache
 
 IDLE_S = 10.0
-"""The process ends after this time without a request [s]."""
+"""Time without a request after which the process ends [s]."""
 KEPT = 64
 """Number of figures in the cache, each about ten kilobytes."""
 _FIGURES: ResultCache[dict[str, str] | None] = ResultCache(KEPT)
@@ -45,7 +45,7 @@ class Drawer:
         """Return the process's answer to a request: `drawn`, `encoded` or `image`, its arguments, and the time zone.
 
         Raises:
-            ReportError: It has ended, or the figure cannot be drawn.
+            ReportError: The process has ended, or the figure cannot be drawn.
         """
         with self._lock:
             if self._clock is not None:

@@ -1,8 +1,9 @@
 """Protection of the pages: a token, permitted host names, and headers that forbid foreign content.
 
 A request is answered only if it names a host that belongs to this server (so that a foreign name that resolves to this
-machine gets nothing), comes from no other site's page, only reads (GET or HEAD), and has the token: in the address on
-the first visit, afterwards in a cookie that scripts cannot read and other sites cannot send in the background.
+machine gets nothing), does not come from another site's page, only reads (GET or HEAD), and has the token. The token is
+in the address on the first visit, afterwards in a cookie that scripts cannot read and other sites cannot send in the
+background.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ TOKEN = "token"  # noqa: S105 - the name of the parameter
 class Access:
     """Who may use the pages: the token, and the host names and scheme under which browsers reach this server.
 
-    With `any_address`, every IP address is accepted as a host name too: a foreign name cannot resolve to one.
+    With `any_address`, every IP address is accepted as a host name too, because DNS rebinding attacks need a name that
+    is no IP address.
     """
 
     token: str = field(repr=False)

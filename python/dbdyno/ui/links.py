@@ -1,6 +1,7 @@
 """Symbolic links that lead out of a folder: another user must not decide which of this user's files are shown.
 
-A folder is read again only when its time has changed, so that a check of a month of snapshots costs a few stats.
+A folder is read again only if its modification time has changed, so that checking a month of snapshots costs only a few
+stat calls.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from dbdyno.base.errors import EvidenceError
 
 LAST_FILE = "manifest.json"
-"""The file written last: a snapshot's folder that has it no longer changes."""
+"""Name of the file that is written last: once a snapshot's folder contains it, the folder no longer changes."""
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Links:
         """Raise an error if a link in a run, a move or a store leads out of it.
 
         Raises:
-            EvidenceError: One does, or a folder cannot be read.
+            EvidenceError: A link leads out of the folder, or a folder cannot be read.
         """
         link = next(self._leading_out(str(folder), folder.resolve()), "")
         if link:

@@ -12,7 +12,7 @@ from dbdyno.evidence.run import Run
 def model_of(given: Run | Path, *, keep: bool = False) -> Mapping[str, Any]:
     """Return the model of a run's page, computed from its evidence; a path is a move's job folder.
 
-    With `keep`, the analysis of an experiment is written into its folder too.
+    With `keep`, the analysis of an experiment is also written to its folder.
 
     Raises:
         Error: The evidence cannot be read.

@@ -20,9 +20,9 @@ def print_page(places: Places, address: str, form: str, width: int, color: bool,
 
     Args:
         places: The folders.
-        address: The path and what follows it, such as `/search?q=orders`.
-        form: `text`, or one that the page in a browser is offered in.
-        width: Columns of the text.
+        address: The path and query of the page, such as `/search?q=orders`.
+        form: `text`, or a form that the page in a browser offers.
+        width: Width of the text in columns.
         color: True if the text may have colours.
         sql: False leaves out the SQL console.
 

@@ -1,7 +1,7 @@
 """What may be shown: the runs of one folder and the stores of another, found by name and never by path.
 
-A name is looked up among those that the folder has, so no address leads out of it. Links that point elsewhere are
-treated as absent: a folder of another user says what was observed, not which files of this user are shown.
+A name is looked up among the entries of the folder, so no address leads out of it. Links that point elsewhere are
+treated as missing: another user's folder may say what was observed, but not which of this user's files are shown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Server:
         """Check that the sums between these snapshots are there, so that a page need not wait for them.
 
         Raises:
-            NotReadyError: They are being made.
+            NotReadyError: The sums are still being computed.
         """
         if self.preparer is not None:
             self.preparer.check(self.store, chain)
@@ -78,7 +78,7 @@ class Places:
     Args:
         runs: Folder of runs and jobs.
         store: A store of snapshots, or a folder of stores.
-        preparer: Makes missing sums; without it, a page waits for them.
+        preparer: Computes missing sums; without it, a page waits for them.
     """
 
     def __init__(self, runs: Path, store: Path, preparer: Preparer | None = None) -> None:
@@ -117,7 +117,7 @@ class Places:
         """Return the job folder of the move with this name.
 
         Raises:
-            EvidenceError: There is none of that name, or a link in it leads out of the folder.
+            EvidenceError: There is no move with that name, or a link in its folder leads out of it.
         """
         path = next((one for one in self._jobs() if one.name == name), None)
         if path is None:
@@ -140,7 +140,7 @@ class Places:
         """Return the model of the page saved under this name.
 
         Raises:
-            EvidenceError: There is none of that name.
+            EvidenceError: There is no saved page with that name.
         """
         known = self.saved_pages()
         if name not in known:
@@ -172,7 +172,7 @@ class Places:
         return found
 
     def server(self, name: str, target: str) -> Server:
-        """Return the server of a store and target; without a target, the store's only one.
+        """Return the server with this store and target; without a target, the only server of the store.
 
         Raises:
             SnapshotError: There is no such server, or there are several and none was named.
@@ -193,7 +193,7 @@ class Places:
         """Return a run, read again only if its manifest has changed.
 
         Raises:
-            EvidenceError: It cannot be read, or a link in it leads out.
+            EvidenceError: The run cannot be read, or a link in it leads out of its folder.
         """
         self._links.check(path)
         found = (path / "manifest.json").stat()
@@ -205,7 +205,7 @@ class Places:
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders in a folder by name, without links and hidden ones."""
+    """Yield the subfolders of a folder sorted by name, without links and hidden folders."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[0] != ".")
@@ -215,7 +215,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _files(folder: Path, suffix: str) -> Iterator[Path]:
-    """Yield the files in a folder with a suffix by name, without links and hidden ones, at most `SAVED_MOST`."""
+    """Yield the files in a folder with a suffix, sorted by name, without links and hidden ones, up to `SAVED_MOST`."""
     try:
         with os.scandir(folder) as entries:
             fits = (one.name.endswith(suffix) and one.name[0] != "." and one for one in entries)

@@ -1,7 +1,7 @@
 """Missing sums of an interval, made in a separate process, so that no page waits for minutes.
 
-A store that `dbdyno snap watch` keeps has its sums. One that was copied without them, or was made by many single
-snapshots, lacks them; they are made once, the latest first.
+A store written by `dbdyno snap watch` has its sums. A store that was copied without them, or filled by many single
+snapshots, lacks them; they are computed once, the latest first.
 
     python -m dbdyno.ui.preparer STORE TARGET FIRST LAST     # ends when its standard input is closed
 """
@@ -23,7 +23,7 @@ from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 AT_ONCE = 3
-"""Number of missing hours and days that a page itself makes."""
+"""Maximum number of missing sums of hours and days that a page computes by itself."""
 MEMORY = "128MB"
 
 
@@ -32,7 +32,7 @@ class NotReadyError(SnapshotError):
 
 
 class Preparer:
-    """Makes missing sums, one interval at a time."""
+    """Object that computes missing sums, one interval at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class Preparer:
         """Start computing the sums that an interval lacks, if they are too many for a page to compute by itself.
 
         Raises:
-            NotReadyError: They are being made.
+            NotReadyError: The sums are being computed.
         """
         made, wanted = progress(store, chain)
         if wanted - made <= AT_ONCE:

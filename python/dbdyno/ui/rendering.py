@@ -1,4 +1,4 @@
-"""HTML of a view: the frame with its navigation around the page, which uses the macros of reports."""
+"""HTML of a view: a frame with navigation around the page, whose content uses the macros of reports."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Frame:
     """What the frame of a page shows in addition to the view.
 
     Attributes:
-        query: What is in the search field.
+        query: Text in the search field.
         forms: The addresses of the view's data, by the form's name.
-        path: The path of the view, which marks its place in the navigation.
-        zone: The zone that the reader has chosen, as the cookie has it; "" for UTC.
-        has_sql: True if there is a console.
-        shown_in: The zone itself.
-        seen: The state of the folders that the page was made of, for the stream of changes.
+        path: The path of the view, by which the navigation marks it.
+        zone: The time zone that the reader has chosen, as written in the cookie; "" for UTC.
+        has_sql: True if there is an SQL console.
+        shown_in: The same time zone as an object.
+        seen: The state of the folders from which the page was made, for the stream of changes.
     """
 
     query: str

@@ -1,4 +1,4 @@
-"""Cache of results that are valid while their sources are unchanged, with the least recently used dropped first."""
+"""Cache of results that are valid until their sources change; the least recently used result is dropped first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 class ResultCache(Generic[T]):
     """At most `most` results by name, each with the state of its sources.
 
-    Two viewers that ask for the same result at the same time wait for one computation.
+    If two viewers request the same result at the same time, both wait for a single computation.
     """
 
     def __init__(self, limit: int) -> None:

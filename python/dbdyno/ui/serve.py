@@ -19,14 +19,14 @@ PORT = 8421
 
 @dataclass(frozen=True)
 class ListeningAddress:
-    """Where the server listens, and which address browsers use.
+    """Address on which the server listens, and the address that browsers use.
 
     Attributes:
         host: Address to listen on.
-        port: Port; 0 for any free one.
+        port: Port; 0 means any free port.
         certificate: TLS certificate (PEM) with its chain, or None.
-        key: Its private key, or None if it is in the same file.
-        proxy: Origin of a proxy that browsers talk to, such as https://db.example.org; "" without one.
+        key: Private key of the certificate, or None if it is in the same file.
+        proxy: Origin of the proxy to which browsers connect, such as https://db.example.org; "" without a proxy.
     """
 
     host: str = "127.0.0.1"
@@ -40,7 +40,7 @@ def require_encryption(address: ListeningAddress) -> None:
     """Raise an error if pages would leave this machine unencrypted.
 
     Raises:
-        Error: The address is beyond this machine, and there is neither a certificate nor a proxy.
+        Error: The address can be reached from other machines, and there is neither a certificate nor a proxy.
     """
     if address.proxy and (
         urlsplit(address.proxy).scheme not in ("http", "https") or not urlsplit(address.proxy).hostname
@@ -62,7 +62,7 @@ def bind_socket(address: ListeningAddress) -> socket.socket:
     """Return a socket bound to the listening address.
 
     Raises:
-        Error: The port is taken, or the address is not of this machine.
+        Error: The port is in use, or the address does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
@@ -92,7 +92,7 @@ def access_of(address: ListeningAddress, port: int) -> Access:
 
 
 def first_address(address: ListeningAddress, access: Access, port: int) -> str:
-    """Return the address to open, with the token."""
+    """Return the address that the user should open first, which contains the token."""
     if address.proxy:
         return f"{address.proxy.rstrip('/')}/?{TOKEN}={access.token}"
     host = address.host

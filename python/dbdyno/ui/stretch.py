@@ -12,15 +12,15 @@ from dbdyno.snapshot.store.folder import Snapshot
 
 DAY_US = 86_400 * 10**6
 CURRENT_INTERVALS = {"1h": DAY_US // 24, "6h": DAY_US // 4, "1d": DAY_US, "7d": 7 * DAY_US, "30d": 30 * DAY_US}
-"""Intervals that end with the last snapshot, by their name in addresses."""
+"""Lengths of the intervals that end with the last snapshot [us], by their names in addresses."""
 COMPARISON_DISTANCES = {"yesterday": DAY_US, "last week": 7 * DAY_US}
-"""Distance back to the interval of comparison, by its name in addresses."""
+"""How far back the interval to compare with is [us], by its name in addresses."""
 DEFAULT = "1d"
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """An interval of one server with its snapshots, from the last one before it to the first one after it."""
+    """Interval of one server with its snapshots, from the last one before its start to the first one after its end."""
 
     low_us: int
     high_us: int
@@ -46,7 +46,7 @@ def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
     """Return the interval that an address names; an empty text means the last day.
 
     Raises:
-        SnapshotError: There are fewer than two snapshots, or the text names no time.
+        SnapshotError: There are fewer than two snapshots, or the text does not name an interval.
     """
     if len(snapshots) < 2:
         raise SnapshotError(

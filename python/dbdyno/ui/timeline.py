@@ -78,7 +78,7 @@ def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _place_plot(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
-    """Return a chart with its plot's position as fractions of the whole, and the times at both ends."""
+    """Return a chart with the position of its plot as fractions of the picture, and the times at the plot's ends."""
     from markupsafe import Markup
 
     from dbdyno.report.figures import NARROW, WIDE

@@ -20,18 +20,19 @@ class View:
     """A view of the web pages.
 
     Attributes:
-        page: What is shown, for the renderer of reports.
-        model: What JSON holds, and what SVG and PNG are drawn of unless there is a `picture`; None without either.
-        picture: The model of the picture.
-        rows: The rows for CSV and Arrow; None for the page's own.
-        command: The command that gives the same on a terminal.
-        trail: The links that lead here, from the first page down.
+        page: The page to show, for the renderer of reports.
+        model: The model that is written as JSON and, unless there is a `picture`, drawn as SVG and PNG; None if the
+            view offers none of these.
+        picture: The model that is drawn as SVG and PNG.
+        rows: The rows for CSV and Arrow; None means the page's own rows.
+        command: The command that shows the same on a terminal.
+        trail: The links that lead to this view, beginning with the first page.
         widget: Name of a template that is shown above the page, with `extra` as its values.
         follows: What changes this view: `runs`, `stores`, `sums`; an open page is refreshed then.
         links: Links to neighbouring views.
         bare: True if the widget shows the head of the page itself.
-        later: Address of a part that is read after the page, as it takes longer.
-        waiting: What is shown in its place until then.
+        later: Address of a part that is loaded after the page, because it takes longer.
+        waiting: What is shown in place of that part until then.
     """
 
     page: Page

@@ -1,8 +1,8 @@
 """The time zone in which times are shown: UTC as in reports, the browser's, or the server's.
 
 The choice is in a cookie that the switch in the page's head sets; addresses, files and commands are always in UTC.
-Charts are drawn in the zone (`clock.ZONE`); in the text of a page each moment with its date is converted, but not in
-code, statements and fields.
+Charts are drawn in that zone (`clock.ZONE`). In the text of a page each time that has a date is converted, but not in
+code, statements and input fields.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOMENT = re.compile(
 
 
 def zone_of(request: Request) -> tzinfo:
-    """Return the time zone that the reader has chosen; UTC if it is unknown here."""
+    """Return the time zone that the reader has chosen; UTC if this machine does not know that zone."""
     name = request.cookies.get(COOKIE, "")
     if name == SERVER:
         name = ""
@@ -82,7 +82,7 @@ def convert_times(page: str, zone: tzinfo) -> str:
 def _convert(match: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
     """Return a matched UTC time converted to the zone.
 
-    `near[0]` is the last time that had a date; its UTC offset is applied to times without a date.
+    `near[0]` is the last time that had a date; its UTC offset is used for times without a date.
     """
     if match[0] == "(UTC)":
         return f"({near[0].astimezone(zone).tzname()})"

@@ -12,7 +12,7 @@ from dbdyno.bench.flows.engines import Engine
 from dbdyno.bench.protocol import RunLayout
 
 EMBEDDED = "cassandra"
-"""The target that names a Cassandra which dbdyno starts itself."""
+"""Target name that stands for a Cassandra node that dbdyno starts itself."""
 
 
 def _missing() -> str | None:
@@ -52,8 +52,8 @@ class CassandraBench(FlowBench):
         """Check what the run needs, before anything is created.
 
         Raises:
-            TargetError: The driver, or the jars for a Cassandra of our own, are not installed.
-            PlanError: A number of lines is outside its limits.
+            TargetError: The driver is not installed, or the jars that an embedded Cassandra needs are not.
+            PlanError: The number of lines is too small or too large.
         """
         if self.plan.dsn == EMBEDDED:
             from dbdyno.bench.cassandra.embedded import check_installed

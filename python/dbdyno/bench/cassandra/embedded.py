@@ -107,7 +107,7 @@ class EmbeddedCassandra(EmbeddedServer):
         return f"cassandra://{HOST}:{self.port}/{keyspace}"
 
     def connect(self, keyspace: str | None = None) -> Any:
-        """Open a session of the driver, which is closed with the server."""
+        """Open a session of the driver; `close` closes it together with the server."""
         from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
         from cassandra.policies import RoundRobinPolicy
 

@@ -28,7 +28,7 @@ def jar_folder(where: str = "--direct") -> Path:
     """Return the folder with Cassandra's jars.
 
     Args:
-        where: What needs them, for the error.
+        where: What needs the jars, for the error message.
 
     Raises:
         WideError: The jars or Java are missing.

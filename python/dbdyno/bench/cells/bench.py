@@ -6,10 +6,10 @@
     per turn          ALTER IORMPLAN; wait until every cell has collected after it: begin;
                       wait until every cell has collected again, `turn_ns` later by its own
                       clock: end
-    put_back          the plans found are restored and read back
+    restore           the plans found are restored and read back
 
-If a cell collects nothing new within the patience, the user is warned and the cell is not waited for any longer: its
-column of the block does not count. A cell that cannot be switched ends the run, because its arms would be mixed.
+If a cell collects nothing new within the patience time, the user is warned and the run no longer waits for the cell:
+its column of the block does not count. A cell that cannot be switched ends the run, because its arms would be mixed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _FIRST_WAIT_S, _WAITS_GROW, _MOST_WAIT_S = 0.2, 1.3, 10.0
 """First pause between two reads of the cells, its growth factor, and its maximum, in seconds.
 
-Each wait starts with the first pause again, so it lasts at most about a third too long.
+Each wait begins again with the first pause, so a wait ends at most about a third later than it could.
 """
 _REASON = "ALTER IORMPLAN is in effect at once, and cells collect once a minute"
 
@@ -57,7 +57,7 @@ _REASON = "ALTER IORMPLAN is in effect at once, and cells collect once a minute"
 class CellsBench(PassiveBench):
     """Bench of the storage cells of one run.
 
-    In `around.ways`, "reach" creates the access and "user" is the login name.
+    In `around.ways`, "reach" is a function that returns the access to the cells, and "user" is the login name.
     """
 
     traits = Traits(
@@ -85,7 +85,7 @@ class CellsBench(PassiveBench):
         return None if plan.workload.kind == WORKLOAD else "it runs a load, and that of cells is their databases' own"
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Read every cell and lay out the run.
+        """Read the state of every cell and prepare the run.
 
         Raises:
             CellsError: A cell cannot be switched or restored, or another run works on it.
@@ -133,7 +133,7 @@ class CellsBench(PassiveBench):
         return describe(self.cells, self.found)
 
     def facts(self) -> Facts:
-        """Return the cells as they were found, and what restores them."""
+        """Return the state of the cells before the run, and what is needed to restore it."""
         plan = self.cells
         arms = [
             arm_row(
@@ -175,7 +175,7 @@ class CellsBench(PassiveBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Collect the metrics of a block's turns, and write them as its part of metrics at the end."""
+        """Collect the metrics of a block's turns, and write them to the block's metrics part at the end."""
         from dbdyno import _core
 
         self.columns: dict[str, list[Any]] = {}
@@ -198,14 +198,14 @@ class CellsBench(PassiveBench):
                     self.columns.setdefault(key, []).extend(values)
 
     def restore(self) -> None:
-        """Restore the plans found, on every cell."""
+        """Restore on every cell the plan that was in effect before the run."""
         self.held.close()
 
     async def _turn(self, arm: int, recorder: Recorder) -> tuple[Collection, Collection, dict[str, str]]:
         """Run one turn of an arm.
 
         Returns:
-            What was collected at its begin and at its end, and the reason for each cell that does not count.
+            What was collected at the turn's begin and end, and for each cell that does not count the reason why.
         """
         fleet = self.fleet
         self.stopping.check()
@@ -233,7 +233,7 @@ class CellsBench(PassiveBench):
         """Wait until each cell has collected values at or after its time in `least`.
 
         Returns:
-            The reason for each cell that collected nothing new for the whole patience.
+            For each cell that collected nothing new within the patience time, the reason why.
         """
         seen: dict[str, int | None] = {}
         moved = dict.fromkeys(least, time.monotonic())
@@ -254,7 +254,7 @@ class CellsBench(PassiveBench):
     def _is_over(self, name: str, seen: Mapping[str, int | None], idle_s: float) -> bool:
         """Return True if a cell should no longer be waited for.
 
-        That is immediate for a cell that was abandoned before and has collected nothing since.
+        A cell that was abandoned before and has collected nothing since is not waited for at all.
         """
         given_up = name in self.stale and self.stale[name] == seen.get(name)
         return given_up or idle_s > self.cells.patience_s

@@ -109,14 +109,14 @@ class CellsPlan:
 
 
 def refuse_unknown_databases(asked: Sequence[str], seen: Sequence[str]) -> None:
-    """Raise `PlanError` if no database is named, or one for which no cell counts any I/O.
+    """Raise `PlanError` if no database is named, or if no cell counts I/O for a named one.
 
     Args:
         asked: The named databases.
         seen: Databases for which the cells count I/O; empty if the cells do not report it.
 
     Raises:
-        PlanError: There is no such database.
+        PlanError: No database is named, or a named one is unknown to the cells.
     """
     known = {name.lower() for name in seen}
     unknown = [name for name in asked if known and name.lower() not in known]

@@ -2,7 +2,8 @@
 
 The manifest of a run on cells holds what is needed to restore them (addresses, how they are reached, the plans found
 and those of the arms; no secret), and is on disk before the first plan is changed. Its field `restored` says that the
-plans were restored. If it does not, the guardian may still have restored them, so the cells are asked each time.
+plans were restored. Even if it does not say so, the guardian may have restored them, so the cells are queried each
+time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dbdyno.cells.ssh import Access
 from dbdyno.evidence.run import Run, list_runs
 
 PATIENCE_S = 20.0
-"""Time for a cell that answered to show its plan again [s]."""
+"""Maximum time until a cell that answered shows its restored plan [s]."""
 
 
 def undo_of(run: Run) -> PlanUndo:
@@ -67,8 +68,8 @@ def _cell(wire: Mapping[str, Any]) -> JsonObject:
 def checked_access(run: Run, undo: PlanUndo, access: Access) -> Access:
     """Return the access to the cells, as defined by the command line and the user's configuration.
 
-    A run folder could name a configuration with a ProxyCommand, a jump host or host keys of somebody else: what it says
-    about the connection is only shown, so that the user names it again.
+    A run folder could name somebody else's configuration with a ProxyCommand, a jump host or host keys. Its connection
+    options are therefore only shown, and the user must repeat them.
 
     Raises:
         CellsError: The run used connection options and the command line has none.
@@ -99,7 +100,7 @@ def refuse_interrupted_runs(folder: Path, found: Mapping[Host, IormPlan]) -> Non
     The plan found would then not be the one to restore.
 
     Raises:
-        CellsError: There is such a run.
+        CellsError: A run works on one of these cells, or was interrupted and left its plan there.
     """
     for run in list_runs(folder):
         if run.manifest.restored or not run.manifest.has("iorm"):

@@ -79,8 +79,8 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
 def refuse_flash_log_set(plan: CellsPlan, survey: Survey) -> None:
     """Raise `CellsError` if a cell's plan sets the flash log of these databases, or switches it off for any database.
 
-    Every run of this kind sets the flash log while it is alive, on any machine, and an interrupted run leaves it set:
-    the plan found is then not the one to restore. If `plan.held` is True, the plan is the user's own and is accepted.
+    Every run of this kind, on any machine, sets the flash log while it is alive, and an interrupted run leaves it set.
+    The plan found is then not the one to restore. If `plan.held` is True, the plan is the user's own and is accepted.
 
     Raises:
         CellsError: A cell has such a plan.
@@ -141,7 +141,7 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
 
 
 async def collection_times(fleet: Fleet) -> dict[str, int | None]:
-    """Return when each cell collected last, by its name; None if it does not report it."""
+    """Return the time of each cell's last collection, by the cell's name; None if a cell does not report it."""
     answers = await fleet.run(f"cellcli -e list metriccurrent {COLLECTION_METRIC} {_ASKED}")
     return {answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None) for answer in answers}
 

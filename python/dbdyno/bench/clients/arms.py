@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unfit_arm(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
-    """Raise `PlanError` if the arm asks for something that its client cannot do, or if the client is not there.
+    """Raise `PlanError` if an arm needs something that its client cannot do, or if the client is not installed.
 
     Raises:
         PlanError: The arm cannot be run.
@@ -66,11 +66,11 @@ def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
 
 
 _SOURCES = (".py", ".js", ".cjs", ".mjs", ".jar", ".java", ".rb", ".pl", ".R", ".php", ".lua", ".ts", ".sh")
-"""Suffixes of files that are run by another program."""
+"""File name suffixes of programs in source form, which an interpreter runs."""
 
 
 def manifest_record(client: ClientArm) -> dict[str, str]:
-    """Return what a manifest says of an arm's client."""
+    """Return what a run's manifest says about an arm's client."""
     about = client.process.about if client.process is not None else ""
     size = {"fetch_size": str(client.job.fetch_size)} if client.job.fetch_size else {}
     return {"client": f"{client.name} ({about})" if about else client.name, **size}

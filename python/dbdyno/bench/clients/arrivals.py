@@ -45,7 +45,8 @@ class Arrivals:
         The n-th transaction that began has the n-th due time.
 
         Raises:
-            StreamError: A transaction began before it was due, or transactions are missing without need.
+            StreamError: A transaction began before it was due, or transactions are missing although the time limit had
+                not passed.
         """
         found = np.full(len(records), -1, np.int64)
         whole = np.flatnonzero(records["kind"] == TRANSACTION)

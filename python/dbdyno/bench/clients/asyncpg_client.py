@@ -1,7 +1,7 @@
 """The client asyncpg, with one coroutine per session in one event loop.
 
-`prepared` keeps its statements, `binds` prepares them each time, `literals` sends text. With a fetch size a query is
-read through a cursor in a transaction.
+`prepared` prepares each statement once, `binds` prepares it for each execution, and `literals` sends it as text. With a
+fetch size a query is read through a cursor in a transaction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AsyncpgSession:
         return len(rows) if statement.query else _changed_rows(ready.get_statusmsg())
 
     async def _text(self, statement: Statement, text: str) -> int:
-        """Run a text without values and return the number of rows; rows are returned only by `fetch`."""
+        """Run SQL text without bind values and return the number of rows that it returned or changed."""
         if statement.query:
             return len(await self.connection.fetch(text))
         return _changed_rows(await self.connection.execute(text))
@@ -119,7 +119,7 @@ class AsyncProtocolServer(ProtocolServer):
         return self.loop.run_until_complete(self.open_session(job))
 
     async def open_session(self, job: Job) -> AsyncpgSession:
-        """Connect with libpq's variables and prepare the session."""
+        """Connect with libpq's environment variables and prepare the session."""
         kept = 0 if job.mode != "prepared" else 100
         connection = await asyncpg.connect(statement_cache_size=kept, **_connection())
         for sql in job.session_setup():
@@ -134,7 +134,7 @@ class AsyncProtocolServer(ProtocolServer):
         super().close()
 
     def slice(self, message: SliceMessage) -> None:
-        """Run one slice and write its end."""
+        """Run one slice and write its end record."""
         began = clock_ns()
         self.due = DueTimes.from_message(message)
         calls = self.shares(message, began)
@@ -207,7 +207,7 @@ class AsyncProtocolServer(ProtocolServer):
 
 
 def _connection() -> JsonObject:
-    """Return the connection arguments that asyncpg does not take from libpq's variables itself."""
+    """Return the connection arguments that asyncpg does not read from libpq's environment variables itself."""
     own: dict[str, str] = {"application_name": os.environ.get("PGAPPNAME", "")}
     for word in os.environ.get("PGOPTIONS", "").replace("-c ", "-c").split():
         name, _, value = word.removeprefix("-c").partition("=")

@@ -23,7 +23,7 @@ DUCKDB_EXTENSION = "duckdb_extension_postgres_scanner"
 
 @dataclass(frozen=True)
 class ClientCommand:
-    """How a client is started: its command, and the variables it needs in addition to the connection's."""
+    """How a client is started: its command, and the environment variables it needs besides those of the connection."""
 
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)

@@ -14,13 +14,14 @@ class CheckStatements:
         no_row: A query without rows.
         rows: A query with 250 rows.
         values: A query with one row if all its values arrive unchanged.
-        kept: A query with as many rows as the session has prepared statements.
-        kept_rows: Minimum and maximum number of its rows at the third execution, by the way of sending statements.
+        kept: A query that returns one row for each prepared statement of the session.
+        kept_rows: Minimum and maximum number of rows that `kept` returns at its third execution, for each way of
+            sending statements.
         failing: A statement that fails, and its SQLSTATE.
         no_table: SQLSTATE of a query on a table that does not exist.
         end: The statement that commits.
-        session: A query for several sessions.
-        setting: A statement that sets a session's setting, and a query with a row if that is in effect.
+        session: The query that the sessions run in checks with several sessions.
+        setting: A statement that sets a session's setting, and a query that returns a row if it is in effect.
         endless: A statement that the statement timeout ends, and the SQLSTATE of that error.
         sleep: A statement that runs for 20 s.
         pause: A statement that takes `PAUSE_NS` on the server.

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 PASSED, FAILED, NOTED = "ok", "failed", "noted"
 LATE_S = 1.0
-"""Seconds by which a slice of short statements may take longer than requested."""
+"""Maximum seconds by which a time-limited slice of short statements may end too late."""
 PATIENCE_S = 10.0
-"""Seconds that a client under test may take to answer a request that needs no time."""
+"""Maximum seconds in which a client under test must answer a request that involves no work."""
 START_TIMES = 3
-"""Factor by which a client's start may take longer, for example to load a virtual machine and drivers."""
+"""Factor by which the timeout is longer for a client's start, which may load a virtual machine and drivers."""
 HANGS_MOST = 2
 """Number of hangs after which the checks end, because every remaining check would hang as long."""
 REMAINING_CHECKS = "the other checks"
@@ -69,7 +69,7 @@ class ClientUnderTest:
 
     Attributes:
         arm: The client, as an arm.
-        alive: Returns the number of its sessions on the server.
+        alive: Returns the number of the client's sessions on the server.
         words: Statements that the server understands.
         hung: Number of checks in which the client hung.
     """
@@ -85,7 +85,7 @@ class ClientUnderTest:
         self.arm.connect_s = self.arm.answer_s = patience_s
 
     def assign_job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
-        """Give the client another job and connect it; `own` overrides fields of the arm."""
+        """Give the client another job and connect it; `own` overrides fields of the job's arm."""
         from dbdyno import _core
 
         base = self.arm.job.arm
@@ -106,7 +106,7 @@ class ClientUnderTest:
         self.arm.draw()
 
     def run(self, transactions: int | None = None, length_ns: int | None = None) -> tuple[stream.Record, Records]:
-        """Run one slice and return its end and its records."""
+        """Run one slice and return its end record and its operations."""
         self.slice += 1
         ran = self.arm.turn(self.slice, length_ns, transactions)
         return ran.end, ran.records
@@ -156,7 +156,7 @@ def check_slice_end(client: ClientUnderTest) -> str:
 
 
 def check_reported_time(client: ClientUnderTest) -> str:
-    """Check that a slow statement is reported as slow, and that transactions fill the time of their sessions."""
+    """Check that a slow statement is reported as slow, and that a session's transactions fill the slice's time."""
     client.assign_job(client.words.pause)
     whole = _whole(client.run(1)[1])
     _expect(client.words.pause, [code.decode() for code in whole["code"]], [""])
@@ -263,7 +263,7 @@ def check_due_times(client: ClientUnderTest) -> str:
 
 
 def check_session_setup(client: ClientUnderTest) -> str:
-    """Check that the SQL that each session runs first is in effect, and so is the statement timeout."""
+    """Check that each session's setup SQL and the statement timeout are in effect."""
     (sql, query), (endless, code) = client.words.setting, client.words.endless
     _expect("a setting of the session", client.rows(query, session_sql=[sql]), [1] * 3)
     _expect("the limit of statements", client.codes(endless, 1, statement_timeout_ms=50), [code])
@@ -302,7 +302,7 @@ def check_end_of_stdin(client: ClientUnderTest) -> str:
 
 
 def check_signal(client: ClientUnderTest) -> str:
-    """Check that a signal ends the client in the middle of a statement, and also its session on the server."""
+    """Check that a signal in the middle of a statement ends the client and its session on the server."""
     client.assign_job(client.words.sleep)
     process = client.arm.process
     assert process is not None

@@ -1,6 +1,6 @@
 """Cost of `select 1` by a client and by dbdyno's own client on the same server.
 
-They run alternately, because a machine's speed changes over time, and by the same measure: a mean, from which a rate is
+The two clients run alternately, because a machine's speed changes over time. Both costs are means, from which rates are
 computed.
 """
 
@@ -33,7 +33,7 @@ class ClientCost:
     cpu_ns: int = 0
 
     def add(self, count: int, elapsed_ns: int, cpu_ns: int) -> None:
-        """Add another turn."""
+        """Add the count and times of another turn."""
         self.count += count
         self.elapsed_ns += elapsed_ns
         self.cpu_ns += cpu_ns

@@ -32,7 +32,7 @@ def attach_server(dsn: str, job: Job) -> Any:
     """Return an in-memory DuckDB to which the server is attached as `pg`.
 
     Raises:
-        CannotGoOnError: The job has SQL for the start of sessions, which would be lost.
+        CannotGoOnError: The job has SQL that each session runs first, whose effect would be lost.
     """
     if job.session_sql:
         raise FatalClientError(
@@ -62,7 +62,7 @@ def extension() -> Path:
     """Return the extension's path among the installed packages.
 
     Raises:
-        CannotGoOnError: It is not there.
+        CannotGoOnError: The extension is not installed.
     """
     spec = find_spec(DUCKDB_EXTENSION)
     for place in (spec.submodule_search_locations or []) if spec else []:

@@ -19,13 +19,13 @@ class PartWriter:
         self.core: _core.Load = _core.Load(spec)
 
     def begin_block(self, folder: Path, name: str) -> None:
-        """Open the block's part."""
+        """Open the block's evidence part."""
         self.core.begin_block(folder, name)
 
     def end_block(self) -> int:
-        """Complete the block's part and return the number of its rows."""
+        """Complete the block's evidence part and return the number of its rows."""
         return self.core.end_block()
 
     def abandon_block(self) -> None:
-        """Discard the open block's part."""
+        """Discard the evidence part of the open block."""
         self.core.abandon_block()

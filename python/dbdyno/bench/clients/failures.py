@@ -36,7 +36,7 @@ class Failures:
     """Description of each failure in one line, as dbdyno's own load would write it."""
 
     def unexpected(self, whole: NDArray[np.bool_]) -> list[int]:
-        """Return the numbers of failures that no plan expects, of the operations selected by the mask `whole`."""
+        """Return the failure number of each unexpected failure among the operations selected by the mask `whole`."""
         bad = [number for number, failure in enumerate(self.listed, 1) if not failure[3]]
         return [int(number) for number in self.numbers[whole & np.isin(self.numbers, bad)]]
 

@@ -1,7 +1,7 @@
 """Clients that read a query's rows into a data frame: `python -P -m dbdyno.bench.clients.frames WAY`.
 
 An operation ends when the frame is complete. Statements that are not queries (begin, an update) are run by psycopg.
-These libraries are given a query as text, with its values inserted.
+These libraries receive a query as text with its values inserted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FrameSession:
 
 
 _CONNECTORX = ("application_name", "options", "connect_timeout", "sslmode", "sslrootcert")
-"""Options that ConnectorX knows; it refuses all others."""
+"""Connection options that ConnectorX supports; it refuses all others."""
 
 
 def _pandas(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
@@ -125,12 +125,12 @@ def _connect(dsn: str, job: Job) -> Any:
 
 @dataclass(frozen=True)
 class FrameReader:
-    """How rows become a frame.
+    """Reader of a query's rows into a data frame.
 
     Attributes:
-        made: Opens a connection; returns how to read a query and how to close.
+        made: Opens a connection; returns a function that reads a query and one that closes the connection.
         package: Package whose version is reported.
-        shares_connection: True if it uses psycopg's connection.
+        shares_connection: True if the reader uses psycopg's connection.
     """
 
     made: Callable[[str, Job, PsycopgSession | None], tuple[Fetch, End]]

@@ -30,7 +30,7 @@ clock_ns = time.monotonic_ns
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: the pieces of its SQL between its values, and whether it is a query that a cursor may fetch."""
+    """One statement: its SQL, split where values are inserted, and whether it is a query that a cursor may fetch."""
 
     pieces: list[str]
     query: bool
@@ -237,7 +237,7 @@ class ProtocolServer:
         return [(seat, message["slice"], until, share(seat.number)) for seat in self.seats]
 
     def end_slice(self, message: SliceMessage, began: int, done: int) -> None:
-        """Write a slice's end."""
+        """Write the record of a slice's end."""
         lost, self.lost = self.lost, 0
         elapsed = clock_ns() - began
         self.write(Record(stream.END, 0, message["slice"], lost, began, elapsed, done))
@@ -260,9 +260,9 @@ class ProtocolServer:
         return count
 
     def next_start(self, now: int, until_ns: int | None, limit: int | None, count: int) -> int:
-        """Return the time of a session's next transaction after `count` of them [ns], or -1 if the slice is over.
+        """Return the start time of a session's next transaction, after `count` of them [ns]; -1 if the slice is over.
 
-        In a closed loop that is now; in an open loop the call waits until the transaction is due.
+        In a closed loop the start time is now; in an open loop the call waits until the transaction is due.
         """
         if self.due is None:
             over = now >= until_ns if until_ns is not None else count >= (limit or 0)

@@ -51,7 +51,7 @@ class Job:
         return draw_arrivals(rate, [self.seed, number, self.sessions], length_ns, transactions, time.monotonic_ns())
 
     def job_message(self) -> bytes:
-        """Return the job message: everything that does not change."""
+        """Return the job message: everything that stays the same for all slices."""
         statements = [
             {**statement, "query": is_query("".join(statement["pieces"]))} for statement in self.drawer.statements()
         ]
@@ -70,7 +70,7 @@ class Job:
         )
 
     def expects(self, script: int, code: str, vendor: int) -> bool:
-        """Return True if the plan expects an error of a script, by its SQLSTATE or the engine's error number."""
+        """Return True if the plan expects this error in a script, by its SQLSTATE or the engine's error number."""
         name = self.drawer.scripts()[script]["name"]
         own = next((one.get("expected_errors", ()) for one in self.arm["scripts"] if one["name"] == name), ())
         expected = {*own, *self.arm.get("expected_errors", ())}

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
 
 Slice = tuple[int, int, int | None, int | None]
-"""Arm, number, length in ns or None, number of transactions or None."""
+"""Slice as a tuple: number of the arm, number of the slice, length in ns or None, number of transactions or None."""
 CONNECT_S = 60.0
 CLOSE_S = 10.0
 CALL_KINDS = {"exec": 1, "begin": 2, "commit": 3, "rollback": 4}
-"""Indexes of kinds in the core's list; that of a transaction is 0."""
+"""Index of each statement kind in the core's list of kinds; a transaction has index 0."""
 
 
 class SliceResult(NamedTuple):
@@ -84,7 +84,7 @@ class ClientArm:
         """Return the client's process, starting it if necessary.
 
         Raises:
-            ClientError: It cannot be started, or does not speak the protocol.
+            ClientError: The client cannot be started, or does not follow the protocol.
         """
         if self.process is None:
             if self.guardian is not None and self.undo is None:
@@ -172,7 +172,7 @@ class ClientArm:
     def check_time_coverage(self) -> None:
         """Raise `ClientLostError` if the client's operations leave out too much of its time.
 
-        Times too short to judge are kept: a block may be run in pieces, and blocks may be short.
+        Times too short to judge are added to later ones: a block may be run in pieces, and blocks may be short.
         """
         least_ns = LEAST_AGAIN_NS if self.doubted else LEAST_NS
         doubt = self.accounted.problem(least_ns)
@@ -208,7 +208,7 @@ class ClientArm:
         MarkUndo(f"client {self.name}", self.mark).execute()
 
     def end(self) -> None:
-        """Let the process end, or end it, and remove its undo."""
+        """Let the process end, or end it forcibly, and remove its undo from the guardian."""
         self._close(lambda process: process.end())
         if self.guardian is not None and self.undo is not None:
             self.guardian.discard(self.undo)
@@ -216,7 +216,7 @@ class ClientArm:
 
 
 class CombinedLoad(PartWriter):
-    """dbdyno's own load, and external clients beside it, by the number of their arm."""
+    """dbdyno's own load together with external clients, which are kept by the number of their arm."""
 
     def __init__(self, spec: LoadSpec, clients: Mapping[int, ClientArm]) -> None:
         super().__init__(spec)
@@ -241,7 +241,7 @@ class CombinedLoad(PartWriter):
             self.core.disconnect(arm)
 
     def begin_block(self, folder: Path, name: str) -> None:
-        """Open the block's part; clients get other transactions."""
+        """Open the block's evidence part; clients get new transactions."""
         for client in self.clients.values():
             client.begin_block()
         super().begin_block(folder, name)
@@ -319,7 +319,7 @@ class CombinedLoad(PartWriter):
         self.count += len(whole)
 
     def _keep(self, arm: int, block: int, client: ClientArm, ran: SliceResult, failures: Failures) -> None:
-        """Add operations to the block's part."""
+        """Add a client's operations to the block's evidence part."""
         drawer, records = client.job.drawer, ran.records
         statements, scripts = drawer.statements(), drawer.scripts()
         is_script = records["kind"] == stream.TRANSACTION

@@ -8,7 +8,7 @@ from dbdyno.base.core_types import DrawnStatement
 
 
 class JobStatement(DrawnStatement):
-    """A statement of the job; `query` is True if it returns rows."""
+    """A statement of the job; `query` is True if the statement returns rows."""
 
     query: bool
 
@@ -21,7 +21,7 @@ class JobScript(TypedDict):
 
 
 class JobMessage(TypedDict):
-    """Job message: everything that does not change."""
+    """Job message: everything that stays the same for all slices."""
 
     do: Literal["job"]
     protocol: int
@@ -35,7 +35,7 @@ class JobMessage(TypedDict):
 
 
 class DrawMessage(TypedDict):
-    """The next transactions of each session: script, and values of each statement."""
+    """The next transactions of each session: for each its script and the values of its statements."""
 
     do: Literal["draw"]
     transactions: list[Any]

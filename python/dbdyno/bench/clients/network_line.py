@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEP_S = 0.1
 _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
-"""127.0.0.1 as written in /proc/net/tcp, and as an IPv6 socket has it in /proc/net/tcp6."""
+"""Address 127.0.0.1 as written in /proc/net/tcp, and as /proc/net/tcp6 shows it for an IPv6 socket."""
 
 
 class ClientLine:
@@ -56,7 +56,7 @@ class ClientLine:
         return self.environment(self.own.port())
 
     def admit(self, leader: int | None) -> None:
-        """Accept connections of this process and its session's processes from now on; None accepts nobody."""
+        """Accept from now on only connections from this process and its process session; None accepts none."""
         self.leader, self.let_in, self.failure = leader, 0, ""
 
     def bypass_problem(self, sessions: int) -> str | None:
@@ -132,7 +132,7 @@ def _inode(peer: int, port: int) -> str | None:
 
 
 def _members(leader: int) -> list[int]:
-    """Return the processes of a session, the leader first, because it usually is the one that connects."""
+    """Return the processes of a process session, with the leader first, because usually it is the one that connects."""
     found = [leader]
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != leader:

@@ -1,8 +1,8 @@
 """The process of a client: started without a shell in a clean environment, sent requests, read, and ended.
 
-It leads a separate process group, so that processes that it starts end with it; those that leave the group are found by
-the mark in their environment (`ClientArm`). The last line that it writes to stderr is included in errors, without the
-connection's password.
+The client leads a separate process group, so that processes that it starts end with it; those that leave the group are
+found by the mark in their environment (`ClientArm`). The last line that it writes to stderr is included in errors,
+without the connection's password.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ START_S = 30.0
 ANSWER_S = 60.0
 """Seconds of silence after which a client counts as hung."""
 END_S = 5.0
-"""Maximum seconds from the request to end to the end."""
+"""Maximum seconds from the request to end until the process has ended."""
 STEP_S = 0.1
 SAID_MOST = 300
 RECORDS_MOST = 20_000_000
@@ -52,7 +52,7 @@ class ClientError(TargetError):
 class ClientLostError(ClientError, RepeatBlockError):
     """Error for a client that died, hangs, or reports doubtful times; the block is run again with a new process.
 
-    `arm` is the number of its arm.
+    `arm` is the number of the client's arm.
     """
 
     arm: int | None = None
@@ -104,7 +104,7 @@ class ClientProcess:
         """Read and check the client's first record: its version of the protocol, and its clock.
 
         Raises:
-            ClientError: It speaks another version, or uses another clock.
+            ClientError: The client speaks another protocol version, or uses another clock.
         """
         began = time.monotonic_ns()
         record, _ = self.wait_for_record(stream.HELLO, self.start_s)
@@ -142,7 +142,7 @@ class ClientProcess:
         """Raise `ClientError` if the client has written since its last answer, although nothing was requested.
 
         Raises:
-            ClientError: It has.
+            ClientError: The client has written something.
         """
         assert self.process.stdout is not None
         try:
@@ -156,13 +156,13 @@ class ClientProcess:
             )
 
     def wait_for_record(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
-        """Return the next record of a kind, and the operations before it.
+        """Return the next record of a given kind, and the operations that arrived before it.
 
-        The timeout applies to silence: each byte that arrives restarts the time.
+        The timeout applies to silence: each byte that arrives restarts it.
 
         Raises:
             ClientError: The client does not answer, ends, or violates the protocol.
-            Stopped: The user wants to stop.
+            Stopped: The user requested a stop.
         """
         assert self.process.stdout is not None
         fileno = self.process.stdout.fileno()
@@ -238,7 +238,7 @@ class ClientProcess:
         )
 
     def error(self, message: str, step: str | None = None, kind: type[ClientError] = ClientError) -> ClientError:
-        """Return an error of this client."""
+        """Return an error that names this client."""
         return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` with this client")
 
     def last_stderr_line(self) -> str:
@@ -267,7 +267,7 @@ class ClientProcess:
     def end(self, patience_s: float = END_S) -> bool:
         """End the process by closing its stdin, then by signals, and return True if closing stdin was enough.
 
-        No process of its group is left running.
+        All processes of its process group are ended too.
         """
         stdin = self.process.stdin
         assert stdin is not None and self.process.stdout is not None
@@ -302,4 +302,4 @@ class ClientProcess:
 
 
 class StopRequested(Exception):  # noqa: N818
-    """The user or the system asked to stop while a client was working."""
+    """Error for a client's work that was interrupted because the user or the system asked to stop."""

@@ -1,8 +1,8 @@
 """The client psycopg 3.
 
-`prepared`: the server keeps the statement; `binds`: values are sent apart from the text, which is parsed each time;
-`literals`: values are in the text. With a fetch size a query is read through a server-side cursor (DECLARE, FETCH), in
-a separate transaction if the script has none; such a query is never prepared.
+`prepared`: the server keeps the statement; `binds`: values are sent separately from the text, which is parsed each
+time; `literals`: values are in the text. With a fetch size a query is read through a server-side cursor (DECLARE,
+FETCH), in a separate transaction if the script has none; such a query is never prepared.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _text(pieces: list[str]) -> bytes:
 
 
 def _values(values: list[Any]) -> list[Any]:
-    """Return the values, whole numbers always as 64 bits, so that a statement always has the same types."""
+    """Return the values with all integers as 64 bits, so that a statement always has the same parameter types."""
     return [Int8(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Reader of a client's stream; what the client, a foreign program, writes is checked and never trusted."""
+"""Reader of a client's stream, which checks everything, because the client is a foreign program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECORD = np.dtype(
     ]
 )
 Records: TypeAlias = NDArray[Any]
-"""Array with rows of `RECORD`."""
+"""Array of operations, with rows of type `RECORD`."""
 SHOWN_MOST = 80
 
 
@@ -47,7 +47,7 @@ class StreamReader:
         """Yield the records that are complete after `data` has arrived.
 
         Raises:
-            StreamError: The bytes are not a record.
+            StreamError: The bytes are not a valid record.
         """
         self.buffer += data
         while len(self.buffer) >= stream.LENGTH:
@@ -66,7 +66,7 @@ class StreamReader:
             yield record
 
     def describe_leftover(self) -> str:
-        """Return a description of the bytes that have arrived and were not returned; empty if there are none."""
+        """Return a description of bytes that have arrived but form no complete record; empty if there are none."""
         if not self.buffer:
             return ""
         whole = len(self.buffer) // stream.LENGTH
@@ -168,7 +168,7 @@ def _refuse_outside(records: Records, end: stream.Record) -> None:
 
 
 def _refuse_strays(records: Records) -> None:
-    """Raise `StreamError` unless all statements are within their transaction, whose record must follow them."""
+    """Raise `StreamError` unless each statement is within its transaction and its record precedes the transaction's."""
     own = records[np.argsort(records["session"], kind="stable")]
     is_script = own["kind"] == stream.TRANSACTION
     inner, scripts = own[~is_script], own[is_script]

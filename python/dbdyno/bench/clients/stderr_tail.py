@@ -1,6 +1,7 @@
 """The end of what a process writes to stderr, however much that is.
 
-The pipe is read continuously, so that the process never waits for us and no disk is filled; only the last part is kept.
+The pipe is read continuously, so that the process never waits for a reader and no disk is filled; only the last part of
+the output is kept.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 VERSION = 1
 """Version of the protocol; a client says which one it speaks."""
 MARK = 0xDB
-"""Second byte of each record, to detect output that is no stream: UTF-8 text soon lacks it at such a position."""
+"""Second byte of each record; detects output that is no stream, since UTF-8 text soon has another byte there."""
 LAYOUT = struct.Struct("<BBHIIIqqq8s")
 LENGTH = LAYOUT.size
 TEXT_MOST = 1 << 16

@@ -1,15 +1,15 @@
 """Check of whether the operations that a client reports fill the time that its sessions had.
 
 In a closed loop a session begins a transaction when the previous one ended, so its transactions fill all of its time. A
-client that reports half of each latency leaves gaps, or seems to be done long before it says so; dbdyno's own clock has
-the times of the request and of the answer. Time that a client spends between transactions is in no latency either, so
-the error mentions that as well.
+client that reports half of each latency leaves gaps, or seems to be done long before it says so; dbdyno takes the times
+of the request and of the answer from its own clock. Time that a client spends between transactions is not part of any
+latency either, so the error mentions this cause as well.
 
 A whole block is judged, since a busy machine may delay any single slice; blocks that are too short for that are judged
-together until they are long enough, and a client that was doubted is judged by shorter times. The time after a failed
-transaction counts as used: the session rolls back or reconnects. In a client with one thread the sessions take turns:
-if no two operations ever overlap, each of them counts for all sessions. Open loops wait for due times and are not
-judged.
+together until they are long enough, and a client that was doubted before is judged after a shorter time. The time after
+a failed transaction counts as used: the session rolls back or reconnects. In a client with one thread the sessions take
+turns: if no two operations ever overlap, each of them counts for all sessions. Open loops wait for due times and are
+not judged.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ TRANSIT_NS = 1_000_000_000
 TRANSIT_PER_RECORD_NS = 5_000
 """Additional time allowed for each record of a slice."""
 LEAST_NS = 400_000_000
-"""Minimum time to judge a client by.
+"""Minimum time to be measured before a client is judged.
 
-Of a block of 60 ms on a machine at load 15 an honest client reported half, because its threads woke up only when slices
-were over.
+On a machine at load 15 an honest client reported only half of a 60 ms block, because its threads woke up only when
+slices were over.
 """
 SLICE_LEAST_NS = 50_000_000
 """Minimum slice length for a block to be judged together with other blocks.
@@ -47,14 +47,15 @@ SLICE_LEAST_NS = 50_000_000
 In shorter slices the threads of an honest client wake up late each time.
 """
 LEAST_AGAIN_NS = 100_000_000
-"""Minimum time for judging a previously doubted client, which must then report all of its time."""
+"""Minimum time to be measured before a previously doubted client is judged again, over all of that time."""
 
 
 class TimeCoverage:
     """Sums over slices of the time available and the time reported, by two measures.
 
     `sessions_ns` compares each session's operations with the slice's length; `wall_ns` compares the time in which any
-    session worked with the time from the request for the slice to the news of its end. Both hold [available, reported].
+    session worked with the time from the request for the slice to the arrival of its end record. Both hold [available,
+    reported].
     """
 
     def __init__(self) -> None:
@@ -124,7 +125,7 @@ def _book(sums: list[int], had_ns: int, told_ns: int) -> None:
 def _held_ns(records: Records, end_ns: int) -> NDArray[np.int64]:
     """Return how long each transaction occupied its session, in ns; a failed one occupies it until the next begins.
 
-    Rows must be in order of session.
+    Rows must be sorted by session.
     """
     after = np.append(records["started_ns"][1:], end_ns)
     last = np.append(records["session"][1:] != records["session"][:-1], np.True_)[: len(records)]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def side_effects(plan: Plan, install: str) -> list[str]:
-    """Return what starting servers for the arms does, as sentences: programs, options and settings may run anything.
+    """Return the side effects of starting servers for the arms, as sentences: programs and options may run anything.
 
     Args:
         plan: The plan.

@@ -41,7 +41,7 @@ def refusal(target: ColdStartTarget) -> str | None:
 
 
 def restart_cold(target: ColdStartTarget, start: Callable[[], None] | None = None) -> None:
-    """Restart the server with nothing of its data in memory; `start` replaces the engine's own start.
+    """Restart the server with none of its data cached; `start` replaces the engine's own start.
 
     Raises:
         TargetError: The target cannot begin cold, or its data cannot be removed from the cache.

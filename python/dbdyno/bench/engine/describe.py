@@ -28,8 +28,8 @@ def describe_prepared(
 
     Args:
         ready: The prepared plan.
-        restart: How a setting that needs a restart is put in effect, as a phrase.
-        clients: External client that runs an arm's load instead of dbdyno, by the arm's number.
+        restart: How a setting that needs a restart takes effect, as a phrase.
+        clients: External clients that run an arm's load instead of dbdyno, by the arm's number.
     """
     plan, how = ready.plan, ready.timing
     lines = [f"{plan.title}", plan.question, ""]

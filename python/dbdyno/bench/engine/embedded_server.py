@@ -108,7 +108,7 @@ class EmbeddedServer(Closeable):
     def facts(self) -> dict[str, str | bool]:
         """Return the origin of the server's programs, its user, its data folder, and whether that is in memory.
 
-        On a modelled device the data count as not in memory: requests take the device's time, whatever is below it.
+        Data on a modelled device count as not in memory: requests take the device's time, whatever storage is below it.
         """
         found = None if self.volumes else file_system(self.data_dir)
         return {

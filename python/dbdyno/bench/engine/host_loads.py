@@ -71,8 +71,8 @@ class HostLoads(Closeable):
 
         Args:
             workers: The workers.
-            spec: The load of all of them.
-            remaining: Ends the sessions of a lost host.
+            spec: The load of all workers together.
+            remaining: The sessions that are ended if a host is lost.
             shared_folder: Folder visible to all hosts, for their evidence; None to transfer it through the scheduler.
 
         Raises:
@@ -135,7 +135,7 @@ class HostLoads(Closeable):
         self.place = None
 
     def end_block(self) -> int:
-        """Fetch the parts of all hosts, write them as one, and return its number of rows."""
+        """Fetch the parts of all hosts, write them as one part, and return its number of rows."""
         assert self.place is not None
         folder, name = self.place
         self._compare(rounds=16)
@@ -157,7 +157,7 @@ class HostLoads(Closeable):
         """Return the content of the Parquet file that each host wrote for the block.
 
         Raises:
-            HostLostError: The shared folder does not show a part.
+            HostLostError: A host's part does not appear in the shared folder.
         """
         try:
             return [one if isinstance(one, bytes) else self._read_shared(one) for one in ended]
@@ -321,7 +321,7 @@ class HostLoads(Closeable):
 
         Raises:
             HostLostError: A host was lost.
-            TargetError: A host's load raised it, with the host's name.
+            TargetError: A host's load raised this error; the host's name is added.
         """
         tasks: list[Any] = []
         name = ""
@@ -392,7 +392,7 @@ class HostLoads(Closeable):
 
 
 def _move_slice(host_slice: HostSlice, clock: ClockFit) -> HostSlice:
-    """Return a slice with its times on a host's clock."""
+    """Return a slice with its times converted to a host's clock."""
     offset = clock.offset_at(host_slice.started_ns + round(clock.offset_ns))
     return HostSlice(host_slice.arm, host_slice.slice, host_slice.started_ns + offset, host_slice.ended_ns + offset)
 

@@ -70,7 +70,7 @@ class MountedVolumes:
         return [folder / _MOUNTS[own.parts[0]] for own in self.volumes]
 
     def make_folders(self, folder: Path, own: Callable[[Path], None]) -> None:
-        """Create the mount folders and, if it is separate, the log folder; `own` sets their mode and owner."""
+        """Create the mount folders and the log folder if it is separate; `own` sets their mode and owner."""
         for made in [*self.folders(folder), *filter(None, [self.log_folder(folder)])]:
             made.mkdir(mode=0o700, parents=True)
             own(made)
@@ -115,7 +115,7 @@ class MountedVolumes:
             ) from error
 
     def records(self) -> list[JsonObject]:
-        """Return the manifest records of the volumes: what each carries, its device, parameters and floor."""
+        """Return the manifest records of the volumes: for each its contents, device, parameters and floor."""
         return [
             {
                 "carries": own.contents,
@@ -131,7 +131,7 @@ class MountedVolumes:
         ]
 
     def metrics(self) -> list[Metric]:
-        """Return counts and times of each volume's requests since its mount, and the lateness of replies."""
+        """Return counts and times of each volume's requests since it was mounted, and how late replies were."""
         found = []
         for own, state in self.states():
             at_ns = time.time_ns()
@@ -150,7 +150,7 @@ def _metric(volume: Volume, name: str, at_ns: int, value: float, unit: str, kind
 
 
 def _move_aside(volume: Volume, place: Path) -> DeviceSpec:
-    """Move a folder aside, create an empty one with the same access rights, and return what to mount there."""
+    """Move a folder aside, create an empty one with the same access rights, and return the folder moved aside."""
     back = place.with_name(f"{place.name}.data")
     place.rename(back)
     place.mkdir(mode=0o700)

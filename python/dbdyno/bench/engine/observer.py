@@ -41,7 +41,7 @@ class Connection(Protocol):
 
 
 def volumes_of(target: Any) -> list[Metric]:
-    """Return the counters of the modelled devices below a server; empty without devices, or for a user's server."""
+    """Return the counters of the modelled devices below a server; empty without them, or if dbdyno did not start it."""
     engine = getattr(target, "engine", None)
     return engine.volumes.metrics() if engine is not None and engine.volumes else []
 
@@ -54,13 +54,13 @@ class Observer(ABC, Generic[Target, Link]):
     """Observer of all servers of a run; a context manager around the run's blocks."""
 
     failures: tuple[type[Exception], ...] = (Error, OSError)
-    """Exceptions that a reading may raise: the value is then missing, and the connection is reopened."""
+    """Exceptions that a reading may raise; the reading is then missing, and the connection is reopened."""
 
     def __init__(self, watch: Watch, homes: Mapping[str, tuple[str, Target]]) -> None:
         """Create an observer.
 
         Args:
-            watch: What the plan wants observed.
+            watch: What the plan says should be observed.
             homes: Server name and server of each arm, by the arm's name.
         """
         self.watch_plan = watch
@@ -97,7 +97,7 @@ class Observer(ABC, Generic[Target, Link]):
 
     @abstractmethod
     def _canaries(self, target: Target, connection: Link) -> Canaries:
-        """Measure the three canaries now."""
+        """Measure the canaries now."""
 
     @abstractmethod
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:

@@ -28,7 +28,7 @@ The environment variable DBDYNO_CACHE names another folder.
 """
 
 KEPT_VARIABLES = ("PATH", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""The only variables of our environment that are passed to the engine's processes."""
+"""The only variables of this process's environment that are passed to the engine's processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def run_as(
 
 
 def bare_environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment without PG* variables, without our locale and without secrets.
+    """Return an environment without PG* variables, without this process's locale and without secrets.
 
     Args:
         home: Value of HOME.
@@ -134,7 +134,7 @@ def reachable_binaries(account: Account, binaries: Binaries) -> Binaries:
     """Return the binaries if the account can run them, otherwise a copy that it can run.
 
     Raises:
-        TargetError: Neither is possible.
+        TargetError: The account can run neither the binaries nor a copy.
     """
     if not account.other or can_run(account, binaries):
         return binaries
@@ -216,7 +216,7 @@ def _open_for_reading(folder: Path) -> None:
 def _is_trusted(path: Path) -> bool:
     """Return True if the path is a folder that we own and nobody else can write.
 
-    Otherwise another user could plant programs there.
+    In any other folder another user could plant programs.
     """
     try:
         found = path.lstat()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 GRACE_S = 3.0
-"""Time that sessions get to end by themselves, and again after they were ended [s]."""
+"""Time for sessions to end by themselves, and the same time again after dbdyno ended them [s]."""
 LOOK_S = 0.1
 
 
@@ -27,7 +27,7 @@ class ServerSessions(Protocol):
         """Return the load's connection with keepalives, by which the server soon notices that its client is gone."""
 
     def identify(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return, for each of these sessions that still exists, a text that no later session of the same number has.
+        """Return, for each of these sessions that still exists, a text that identifies it even if its number is reused.
 
         Raises:
             TargetError: The server does not answer.
@@ -46,7 +46,7 @@ class RemainingSessions:
         self.known: dict[int, dict[int, str]] = {}
 
     def note(self, arm: int, numbers: Sequence[int]) -> None:
-        """Record the open sessions of an arm in place of those recorded before; ask the server only if they changed.
+        """Replace an arm's recorded sessions by its open ones; ask the server only if they changed.
 
         Raises:
             TargetError: The server does not answer.
@@ -59,7 +59,7 @@ class RemainingSessions:
         self.known.pop(arm, None)
 
     def end(self) -> None:
-        """End all noted sessions that remain. A server that does not answer is left to its keepalives."""
+        """End all noted sessions that remain; those on a server that does not answer are ended by its keepalives."""
         known, self.known = self.known, {}
         for arm, sessions in known.items():
             if sessions:
@@ -67,7 +67,7 @@ class RemainingSessions:
 
 
 def end_after_grace(remaining: Callable[[], Sequence[int]], end: Callable[[int], object]) -> None:
-    """Wait until no session remains, end those that do after `GRACE_S`, and wait for them as long again."""
+    """Wait up to `GRACE_S` until no session remains, then end those that do and wait for them as long again."""
     for last in (False, True):
         deadline = time.monotonic() + GRACE_S
         while numbers := remaining():

@@ -21,7 +21,7 @@ def base_folder(account: Account, workdir: Path | None) -> Path:
     """Return the folder in which the server's folder is created: `workdir`, or TMPDIR, /var/tmp or the default.
 
     Raises:
-        TargetError: The account cannot enter `workdir`, or none of the other folders.
+        TargetError: The account cannot enter `workdir`, or can enter none of the other folders.
     """
     if workdir is not None:
         if not can_enter(account, workdir.resolve()):
@@ -43,7 +43,8 @@ def base_folder(account: Account, workdir: Path | None) -> Path:
 def socket_folder(folder: Path) -> Path:
     """Return the folder for the server's socket: in the server's folder, or in /tmp if sockets cannot be there.
 
-    They cannot if the path is too long, or on a file system without sockets, such as a mounted device.
+    Sockets cannot be in the server's folder if its path is too long, or its file system has no sockets, such as a
+    mounted device.
     """
     inside = folder / "s"
     if len(os.fsencode(inside)) + len(SOCKET_NAME) <= SOCKET_PATH_MAX_BYTES and _takes_sockets(folder):
@@ -52,7 +53,7 @@ def socket_folder(folder: Path) -> Path:
 
 
 def _takes_sockets(folder: Path) -> bool:
-    """Return False if the folder's file system refuses sockets; a folder that is not there refuses nothing."""
+    """Return False if the folder's file system does not support sockets, and True if the folder does not exist."""
     place = folder / f".{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as probe:
         try:

@@ -16,7 +16,7 @@ def refuse_unfit_for_hosts(hosts: int, ready: PreparedEnginePlan, spec: LoadSpec
     """Raise an error if a prepared plan's load cannot be spread over this many hosts; no connection is opened.
 
     Raises:
-        PlanError: It cannot, or an arm has fewer sessions than there are hosts.
+        PlanError: The load cannot be spread, or an arm has fewer sessions than there are hosts.
     """
     plan = ready.plan
     reasons = {

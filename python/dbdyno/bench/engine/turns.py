@@ -46,7 +46,7 @@ SERVER_LOST_STEP = (
 
 
 class SettingMismatchError(RepeatBlockError):
-    """Error for a turn that ran under a value other than its arm's; the block does not count."""
+    """Error for a turn that ran with a setting that differs from its arm's value; the block does not count."""
 
 
 class EngineBench(ABC):
@@ -57,7 +57,7 @@ class EngineBench(ABC):
 
     traits = Traits(grows=True, warms_up_again=True, spreads=True, lines=True, devices=True)
     counts_at_once = False
-    """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
+    """True if the server counts a statement as soon as it ends; PostgreSQL's counters lag by up to a second."""
     turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
     """Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
 
@@ -129,7 +129,7 @@ class EngineBench(ABC):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Measure canaries before the block, and write its calls, waits and counters as parts after it."""
+        """Measure canaries before the block, and write its calls, waits and counters as evidence parts after it."""
         with self.server_errors():
             recorder.canaries = self.observer.canaries()
             self.load.begin_block(recorder.folder / "calls", recorder.name)
@@ -149,8 +149,8 @@ class EngineBench(ABC):
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
         """Run turns, each observed or not as planned.
 
-        If sessions do not stay open side by side, each arm's settings are put in effect before its turns and restored
-        after. The settling turn of a cold arm is skipped: the arm would be warm after it.
+        If the sessions of all arms do not stay open at the same time, each arm's settings are put in effect before its
+        turns and restored after. The settling turn of a cold arm is skipped: the arm would be warm after it.
         """
         turns = [turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold]
         with self.server_errors():
@@ -232,7 +232,7 @@ class EngineBench(ABC):
         return load
 
     def _stays_open(self) -> bool:
-        """Return True if the sessions of all arms stay open side by side."""
+        """Return True if the sessions of all arms stay open at the same time."""
         return self.ready.timing.in_slices
 
     def _name(self, arm: int | None) -> str:
@@ -243,7 +243,7 @@ class EngineBench(ABC):
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms}
 
     def _volumes(self) -> JsonObject:
-        """Return what the manifest says of the modelled devices below the servers; empty if there are none."""
+        """Return what the manifest says about the modelled devices below the servers; empty if there are no devices."""
         rows = [
             {"target": name, **row}
             for name, target in self._targets().items()
@@ -260,7 +260,7 @@ class EngineBench(ABC):
             client.start()
 
     def _load(self, resumed: int) -> CombinedLoad | HostLoads | _core.Load:
-        """Return the load of the run's turns; a resumed run draws other numbers than before."""
+        """Return the load of the run's turns; a resumed run draws different random numbers."""
         from dbdyno import _core
 
         ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
@@ -272,9 +272,10 @@ class EngineBench(ABC):
         return self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
 
     def _as_before(self, run: Run) -> None:
-        """Restore the lengthened timing of a resumed run, and raise `PlanError` if it cannot continue as it began.
+        """Restore a resumed run's lengthened timing, and raise `PlanError` if the run cannot continue as it began.
 
-        It cannot if a setting is no longer what the run found, or if the server would switch arms in another way.
+        It cannot continue if a setting has changed since the run began, or if arms would now be switched in another
+        way.
         """
         for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
             refuse_changed_settings(run.id, known["was"], now)
@@ -285,7 +286,7 @@ class EngineBench(ABC):
         self.ready = self.ready.with_timing(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
 
     def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> JsonObject:
-        """Return what the manifest says of an arm; `special` describes a server that was started for it."""
+        """Return what the manifest says about an arm; `special` describes a server that was started for it."""
         own, plan = self.ready.arms[number], self.ready.plan
         changes = {change.name: change.value for change in own.changes}
         return {
@@ -308,7 +309,7 @@ class EngineBench(ABC):
 
 
 def refuse_changed_settings(run: str, was: Mapping[str, str], arm: EngineArm) -> None:
-    """Raise `PlanError` if a server-wide setting is no longer what the run found when it began.
+    """Raise `PlanError` if a server-wide setting has changed since the run began.
 
     Blocks before and after the change would not be comparable. Servers that dbdyno starts are not checked.
 

@@ -4,9 +4,9 @@ A record is a small file, written and synced before the change and removed when 
 
     ~/.local/state/dbdyno/owed/<number>.json        ($XDG_STATE_HOME, or $DBDYNO_STATE)
 
-It tells later commands on this machine what a killed run left, even if both runner and guardian were killed and the run
-folder is elsewhere: the next run, `dbdyno doctor`, `dbdyno runs` and `dbdyno restore`. A run's manifest holds the same
-record for commands on other machines.
+It shows later commands on this machine which settings a killed run left changed, even if both runner and guardian were
+killed and the run folder is elsewhere: the next run, `dbdyno doctor`, `dbdyno runs` and `dbdyno restore`. A run's
+manifest holds the same record for commands on other machines.
 
 A record holds no password. For a setting that may hold one (such as `primary_conninfo`) only the name is recorded; such
 a setting cannot be restored from the record.
@@ -40,7 +40,7 @@ class ChangedSetting:
 
     Attributes:
         was: The value that was in effect.
-        entry: Its entry in postgresql.auto.conf, or None if there was none.
+        entry: The setting's previous entry in postgresql.auto.conf, or None if it had none.
         ours: The values that the run sets.
     """
 
@@ -140,7 +140,7 @@ def read(path: Path | None) -> UnrestoredSettings | None:
 
 
 def all_records() -> dict[Path, UnrestoredSettings]:
-    """Return all valid records of this user by path."""
+    """Return all valid records of this user, by the path of their file."""
     found = {path: read(path) for path in sorted(folder().glob("*.json"))}
     return {path: record for path, record in found.items() if record is not None}
 
@@ -160,7 +160,7 @@ def is_marked_restored(run: Path) -> bool:
 
 
 def to_json(record: UnrestoredSettings) -> JsonObject:
-    """Return the record as plain values, with values that may be secret hidden."""
+    """Return the record as plain values, without values that may be secret."""
     plain = asdict(record)
     for name, kept in record.settings.items():
         if HIDDEN in (shown_value(name, kept.was), shown_value(name, kept.entry)):
@@ -174,7 +174,7 @@ def from_json(plain: Mapping[str, Any]) -> UnrestoredSettings:
     Raises:
         KeyError: A field is missing.
         TypeError: A field is unknown or has the wrong type.
-        AttributeError: A value that should be an object is not one.
+        AttributeError: A value that should be a JSON object is something else.
     """
     settings = {
         str(name): ChangedSetting(str(one["was"]), one["entry"], tuple(map(str, one["ours"])))

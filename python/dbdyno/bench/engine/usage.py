@@ -1,9 +1,9 @@
 """Host resources used by the processes or threads that serve the load's sessions: CPU, I/O calls and storage bytes.
 
-PostgreSQL has a process for each connection, MariaDB a thread, and the kernel of the server's host reports what each
-used (its folder in /proc, with stat and io). The sessions of an arm are recognized by the name that the load gives
-them; they are read at both ends of a stretch of load, and the difference is added to the stretch's report, per arm. If
-the server is on another host, or behind a pooler, nothing can be read and nothing is reported.
+PostgreSQL has a process for each connection, MariaDB a thread, and the kernel of the server's host reports what each of
+them used, in the files stat and io of its folder in /proc. The sessions of an arm are recognized by the name that the
+load gives them; they are read at both ends of a stretch of load, and the difference is added to the stretch's report,
+per arm. If the server is on another host, or behind a pooler, nothing can be read and nothing is reported.
 
 Limits: user and system time are distinguished by clock ticks (usually 10 ms), but their sum is exact; parallel workers,
 checkpointers, log writers and InnoDB's read-ahead and write threads serve no session and are not counted; /proc/PID/io
@@ -28,7 +28,7 @@ Source: proc(5).
 """
 
 Usage = dict[Path, Counter[str]]
-"""Resources used since its start, by /proc folder of a process or thread."""
+"""Resources used since the start of a process or thread, by its /proc folder."""
 
 
 def read_usage(folders: Iterable[Path]) -> Usage:
@@ -45,8 +45,8 @@ class UsageReading:
     """A first reading of the processes or threads that serve the sessions of all arms.
 
     Attributes:
-        arms: Number of the arm, by /proc folder.
-        before: What each had used at the first reading.
+        arms: Number of the arm that a process or thread serves, by its /proc folder.
+        before: What each process or thread had used at the first reading.
     """
 
     arms: Mapping[Path, int]

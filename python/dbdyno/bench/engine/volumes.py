@@ -29,20 +29,20 @@ POLL = "poll"
 """Option of a volume: its mount polls for requests, on a separate processor."""
 _SWITCHES = (DIRECT_IO, POLL)
 DEVICE = "device"
-"""Key of a plan under which devices are named."""
+"""Name of the plan key under which devices are specified."""
 WORDS = {DATA: "data", WAL: "log"}
 
 
 @dataclass(frozen=True)
 class Volume:
-    """A device that carries data, log or both of a server.
+    """A device that carries a server's data, its log, or both.
 
     Attributes:
         device: Name of the device, or path of its TOML file.
         settings: Its changed parameters, as a user writes them.
-        direct_io: True if the kernel keeps nothing.
+        direct_io: True if the kernel caches nothing.
         polls: True if its mount polls for requests.
-        parts: What it carries.
+        parts: The parts of the server's files on the device.
     """
 
     device: str
@@ -61,7 +61,7 @@ class Volume:
 
         Raises:
             DeviceError: There is no such device or parameter.
-            ModelError: Its file is not valid.
+            ModelError: The device's file is not valid.
         """
         device = device_of(self.device)
         return device, settings_of(device, self.settings)
@@ -109,7 +109,7 @@ def volumes_of(devices: Mapping[str, str]) -> list[Volume]:
 
 
 def check_volumes(devices: Mapping[str, str]) -> None:
-    """Check a table of devices to the last value.
+    """Check a table of devices completely, including the values of parameters.
 
     Raises:
         DeviceError: A device or parameter does not exist, or a parameter has no device.
@@ -142,7 +142,7 @@ def _is_on(name: str, value: str, device: str) -> bool:
 def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[str, str]:
     """Return the parameters for a part's device: those that name the part (`wal.iops`), and general ones that fit.
 
-    With one device (`alone`) it gets all of them, so that an unknown one is an error.
+    If there is only one device (`alone`), it gets all parameters, so that an unknown one is an error.
     """
     paths = [row["path"] for row in device_of(devices[part]).machine.parameters]
     elsewhere = set(_SWITCHES)
@@ -169,7 +169,7 @@ def describe_devices(devices: Mapping[str, str]) -> str:
 
 
 def differing_devices(devices: Mapping[str, str]) -> dict[str, str]:
-    """Return the devices in the form in which a manifest states an arm's differences."""
+    """Return the devices in the form in which a manifest states how arms differ."""
     return {DEVICE: describe_devices(devices)} if devices else {}
 
 

@@ -1,1 +1,1 @@
-"""Engines of data flows as a bench: the same question, with its steps written in different orders."""
+"""Data-flow engines as a bench: all answer the same question, with the steps of the flow in different orders."""

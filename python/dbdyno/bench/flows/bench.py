@@ -1,8 +1,8 @@
 """Data flows as a workload: an operation is one flow, run by an engine that is already started.
 
 An arm is an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before anything is
-timed, every arm answers once, and all arms on tables of one size must return the same rows. The time of the same flow
-over nearly empty tables is reported next to the times: it is the time for planning and for starting jobs.
+timed, every arm answers once, and all arms on tables of one size must return the same rows. The report also shows the
+time of the same flow over nearly empty tables: it is the time for planning and for starting jobs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FlowBench(PassiveBench):
     """Quantities that the analysis derives from the times; see `EvidenceReading.parts`."""
     floor_runs = FLOOR_RUNS
     floors_by_arm = False
-    """True if the arms of an engine start in different ways."""
+    """True if arms with the same engine start it in different ways, so that each arm has its own minimum time."""
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:
         super().__init__(plan, around)
@@ -84,11 +84,11 @@ class FlowBench(PassiveBench):
         return [*lines, *(f"carries out: {plan.scripts_of(arm)[0].text}" for arm in plan.arms)]
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Check that the engines are installed, and lay out the run.
+        """Check that the engines are installed, and prepare the run.
 
         Raises:
             TargetError: An engine is not installed.
-            PlanError: A number of lines is outside its limits.
+            PlanError: The number of lines is too small or too large.
         """
         plan = self.plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
         for arm in plan.arms:
@@ -106,7 +106,7 @@ class FlowBench(PassiveBench):
         return self.ready
 
     def facts(self) -> Facts:
-        """Return the engines, and what each arm switches off."""
+        """Return a description of each engine, and the changes that each arm makes."""
         rows = [arm_row(self.plan, arm, changes={**arm.levels}, description=arm.description) for arm in self.plan.arms]
         about = {
             one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
@@ -118,7 +118,8 @@ class FlowBench(PassiveBench):
         """Create the tables, start the engines, and let every arm answer once.
 
         Raises:
-            TargetError: Two arms answer differently, so their times cannot be compared; or an engine does not start.
+            TargetError: Two arms return different answers, so their times cannot be compared; or an engine does not
+                start.
         """
         folder = Path(tempfile.gettempdir()).resolve() / f"dbdyno-flows-{secrets.token_hex(6)}"
         self.held.enter_context(self.around.guardian.undo(FolderUndo("tables of the flows", str(folder))))
@@ -195,10 +196,10 @@ class FlowBench(PassiveBench):
         return running.run(_set(lines or self._lines(arm)), given.get("optimizer") != "off", text)
 
     def _same_answers(self) -> None:
-        """Run every arm on nearly empty tables for its minimum time, and once on its own tables to compare answers.
+        """Run every arm on nearly empty tables to find its minimum time, and once on its own tables to compare answers.
 
         Raises:
-            TargetError: Two arms answer differently.
+            TargetError: Two arms return different answers.
         """
         first: dict[int, Answer] = {}
         each_ns: list[float] = []
@@ -243,7 +244,7 @@ class FlowBench(PassiveBench):
         return running
 
     def server_of(self, engine: Engine) -> dict[str, str]:
-        """Return the variable that names the engine's server; the server is started if the engine has one."""
+        """Return the environment variable with the address of the engine's server, starting the server if necessary."""
         if not engine.has_server:
             return {engine.at: str(self.plan.dsn)} if engine.at else {}
         from psycopg.conninfo import make_conninfo

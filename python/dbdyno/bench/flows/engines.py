@@ -1,7 +1,7 @@
-"""Registry of the engines of data flows, one row each.
+"""Registry of the data-flow engines, one row per engine.
 
-Each is a persistent process: it receives its tables, then runs flows and times each itself, so that no time includes
-its start.
+Each engine is a persistent process: it receives its tables, then runs flows and times each of them itself, so that no
+time includes the start of the process.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ class Engine:
         name: Name in plans.
         title: Name for readers.
         language: Language of its flows.
-        optimizer_off: What is switched off if the optimizer is off, as a phrase for readers.
+        optimizer_off: What is disabled when the optimizer is off, as a phrase for readers.
         keeps: The form in which the engine holds its tables, as a phrase for readers.
         missing: Returns what is not installed, or None.
-        command: Returns the command that starts its process; its argument is a folder that the process may fill.
-        has_server: True if a server is started for it.
+        command: Returns the command that starts the engine's process; the argument is a folder to which the process may
+            write.
+        has_server: True if dbdyno starts a server for the engine.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Engine:
     command: Callable[[Path], list[str]]
     has_server: bool = False
     at: str = ""
-    """Environment variable that names a server of the user's own."""
+    """Environment variable that names a server that the user provides."""
 
 
 def _worker(name: str) -> Callable[[Path], list[str]]:

@@ -1,4 +1,4 @@
-"""The process of an engine: it receives lines of text, must answer within a limit, and ends with all its children."""
+"""The process of an engine, which receives lines of text and must answer each within a time limit."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class FlowError(TargetError):
 
 
 class StopRequested(Exception):  # noqa: N818
-    """The user or the system asked to stop."""
+    """Error for a flow that was cancelled because the user or the system asked to stop."""
 
 
 @dataclass(frozen=True)
 class FlowResult:
-    """Result of a flow: its time and CPU time as the engine's process reports them, and its rows."""
+    """Result of a flow: the time and CPU time that the engine's process reports [ns], and the rows."""
 
     elapsed_ns: int
     cpu_ns: int

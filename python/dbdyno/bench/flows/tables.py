@@ -1,4 +1,4 @@
-"""The tables of a flow: customers, orders and lines, identical wherever they are made, as CSV without a header.
+"""Tables of a flow: customers, orders and lines, the same for every engine, as CSV files without a header.
 
     customers   id, region (0 to 19), segment (0 to 9)
     orders      id, customer, priority (0 to 4)
@@ -27,7 +27,7 @@ MOST = 100_000_000
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its name, and its columns, all of them whole numbers."""
+    """A table: its name and the names of its columns, all of which hold whole numbers."""
 
     name: str
     columns: tuple[str, ...]

@@ -1,12 +1,14 @@
 """An engine of data flows as a process: `python -m dbdyno.bench.flows.worker ENGINE`.
 
-A line of stdin is a command, a line of stdout its answer; words are separated by tabs, texts are base64:
+Each line of stdin is a command, and each line of stdout the answer to one. Words are separated by tabs, texts are
+base64:
 
     tables NAME FOLDER                 ok
     run NAME on|off TEXT               ok NANOSECONDS CPU_NANOSECONDS ROWS      rows: JSON, a list of lists
     whatever cannot be done            failed TEXT
 
-NAME is a set of tables, FOLDER holds their CSV files. The very first line is `hello TEXT`, the engine's version.
+NAME is a set of tables, FOLDER holds their CSV files. The first line of stdout is `hello TEXT`, with the engine's
+version.
 """
 
 from __future__ import annotations
@@ -189,12 +191,12 @@ WORKERS: dict[str, Callable[[], Worker]] = {"duckdb": DuckDb, "spark": Spark, "p
 
 
 def encode_word(text: str) -> str:
-    """Return a text encoded as a word."""
+    """Return a text encoded as one word of the protocol."""
     return base64.b64encode(text.encode()).decode()
 
 
 def decode_word(word: str) -> str:
-    """Return the text that a word encodes."""
+    """Return the text that a word of the protocol encodes."""
     return base64.b64decode(word).decode()
 
 

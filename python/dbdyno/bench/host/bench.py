@@ -1,7 +1,7 @@
 """This host as a bench: log writers on real files instead of sessions on an engine.
 
 The arms alternate in slices in randomized ABBA order, each with separate logs and files. The probe's rows become the
-block's parts. Its files are removed however the run ends.
+block's evidence parts. The probe's files are removed however the run ends.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class HostBench(PassiveBench):
         return None if plan.workload.kind == WORKLOAD else "its workload is no log writer's"
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Check the log writers and lay out the run.
+        """Check the log writers and prepare the run.
 
         Raises:
             PlanError: The values of an arm are invalid.
-            TargetError: The probe will not write to a path.
+            TargetError: The probe refuses to write to a path.
         """
         from dbdyno import _core
 

@@ -1,7 +1,7 @@
 """The target of a flash probe: a file that it creates, or a file or device whose content may be destroyed.
 
 The probe itself is in Rust (`crates/dyno-load/src/probe/flash`). A device is refused while anything uses it or a part
-of it; in addition the kernel is asked for exclusive access, so that a use that begins later is detected, too.
+of it. In addition the kernel is asked for exclusive access, so that use that begins later is detected as well.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ OTHER_PATH_STEP = "name a device that is not in use, or a file that does not exi
 
 @dataclass(frozen=True)
 class FlashTarget:
-    """Where and how to write.
+    """Where and how the flash probe writes.
 
     Attributes:
         path: File or device.
         block_bytes: Size of one access.
-        file_bytes: Size of the used range; None means all of what may be destroyed, or 1 GiB of a new file.
+        file_bytes: Size of the range to use; None means everything that may be destroyed, or 1 GiB of a new file.
         depth: Number of concurrent accesses.
         sync: How writes are made durable.
         destroy: True if the content of `path` may be destroyed.
@@ -148,7 +148,7 @@ def flash_facts(target: FlashTarget) -> dict[str, object]:
 
 
 def share_of(target: FlashTarget, span_bytes: int) -> dict[str, object]:
-    """Return the number of bytes used and their share of the file system (None for a device)."""
+    """Return the number of bytes used and their share of the file system (None instead of the share for a device)."""
     if target.path.is_block_device():
         return {"span_bytes": span_bytes, "share": None}
     room = os.statvfs(target.path.parent)
@@ -159,7 +159,7 @@ def capacity(path: Path) -> int:
     """Return the size of a file or block device in bytes.
 
     Raises:
-        TargetError: It cannot be opened.
+        TargetError: The path cannot be opened.
     """
     step = "name a file or device that you may write to"
     with os_errors_as(TargetError, "cannot be opened", path, step), path.open("rb") as file:

@@ -105,7 +105,7 @@ def cpu_governor(sys: Path = Path("/sys")) -> str | None:
 
 
 def steal_share(proc: Path = Path("/proc")) -> float | None:
-    """Return the share of CPU time since boot that a hypervisor gave to others, or None if unknown."""
+    """Return the share of CPU time since boot that the hypervisor gave to other machines, or None if unknown."""
     line = (_text(proc / "stat") or "").splitlines()
     if not line or len(line[0].split()) < 9:
         return None
@@ -119,7 +119,7 @@ def server_is_here(pid: int, proc: Path = Path("/proc"), program: str = "postgre
 
 
 def _block_device(link: Path) -> tuple[str | None, str | None, bool | None]:
-    """Return (name, model, rotational) of a device number; for a partition, model and rotational are its disk's."""
+    """Return name, model and rotational flag of a block device; for a partition the last two are its disk's."""
     try:
         folder = link.resolve(strict=True)
     except OSError:

@@ -59,12 +59,12 @@ class LogArm:
         return replace(self, paths=tuple(Path(f"{path}{end}") for path in self.paths))
 
     def with_files(self, suffix: str = "") -> LogArm:
-        """Return a copy of the arm with a file's path in place of each folder, and `suffix` appended to each name."""
+        """Return a copy of the arm with a file path instead of each folder, and `suffix` appended to each file name."""
         return replace(self, paths=tuple(log_file(path, suffix) for path in self.paths))
 
 
 def log_file(path: Path, suffix: str = "") -> Path:
-    """Return the file that a path means: the path itself, or a file in it if it is a folder."""
+    """Return the log file for a path: the path itself, or a file in it if the path is a folder."""
     path = path.expanduser()
     path = path / FILE_NAME if path.is_dir() else path
     return path.with_name(path.name + suffix) if suffix else path
@@ -102,7 +102,7 @@ def cache_mode(device: str) -> str:
 
 
 def same_device(arm: LogArm) -> str | None:
-    """Return the device of all of an arm's paths; None for fewer than two paths, several devices or no folder."""
+    """Return the device that all of an arm's paths share; None for one path, several devices or a missing folder."""
     if len(arm.paths) < 2:
         return None
     try:

@@ -4,8 +4,8 @@
     before = queue.ns()
 
 A probe subtracts this time from what it measures, because a modelled machine has its own queue in front of its cores.
-Linux also counts the start of an idle core. That belongs to the measurement, so only the excess over it is subtracted
-(`excess_waits`).
+Linux also counts the time to start an idle core. That time belongs to the measurement, so only the excess over it is
+subtracted (`excess_waits`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USUAL = 0.1
 
 
 class QueueTime:
-    """Counter of a process, or of the current thread; always 0 where the system does not count."""
+    """Counter of the time that a process, or the current thread, waited for a core; 0 if it is not counted."""
 
     def __init__(self, pid: int | None = None, proc: Path = Path("/proc")) -> None:
         path = proc / str(pid) / "schedstat" if pid else proc / f"self/task/{threading.get_native_id()}/schedstat"
@@ -30,7 +30,7 @@ class QueueTime:
             self._file = None
 
     def ns(self) -> int:
-        """Return the time so far [ns]."""
+        """Return the time waited so far [ns]."""
         if self._file is None:
             return 0
         fields = os.pread(self._file, 100, 0).split()

@@ -3,7 +3,7 @@
     work       CPU time to look up and change a row by its key in a small database in memory (SQLite)
     message    CPU time to send and receive a message through a socket: work of the kernel
     wake       CPU time to start an idle core
-    processors how much longer a computation takes while all others compute; where a process that wakes up is put
+    processors how much longer a computation takes while all others compute; where woken processes run
     delay      extra time of a round trip to a process on another core, compared with the same core
     syncs      flushes of a log, by each method
 
@@ -37,11 +37,11 @@ LEAST_NS = 2_000_000_000
 """Minimum time of all rounds together [ns]."""
 ROWS = 20_000
 PAIRS = 150
-"""Number of changes, of look-ups and of messages in a round."""
+"""Number of changes and look-ups, and number of messages, in a round."""
 TRIPS = 40
-"""Round trips of a round."""
+"""Number of round trips in a round."""
 IDLE_S = 0.05
-"""Time of a round in which nothing is done, to see what other programs do."""
+"""Time of each round in which this process does nothing, to measure other programs' CPU use [s]."""
 MESSAGES = 100
 LEAST_DELAY_US = 0.5
 SPIN_NS = 60_000
@@ -65,15 +65,15 @@ class HostSpeed:
 
     Attributes:
         folder: Folder of the log.
-        cores: Processors that a process may use.
+        cores: Number of processors that a process may use.
         cpu: Name of the processor.
         kernel: Name and version of the kernel.
-        work_us: CPU time of a look-up and a change.
-        message_us: CPU time of a message.
+        work_us: CPU time of one look-up and one change together.
+        message_us: CPU time to send and receive a message.
         wake_us: CPU time to start an idle core; empty with one core.
-        processors: Measured values of the processors by their names among the canaries; empty with one core.
+        processors: Measured values of the processors, by the name of the canary; empty with one core.
         delays_us: Delays of round trips, of all rounds; empty with one core.
-        others: Cores that other programs used.
+        others: Number of cores that other programs used.
         syncs: Flushes of the log, by method.
     """
 
@@ -125,7 +125,7 @@ def measure_host(
 
 
 def _processors() -> dict[str, float]:
-    """Return what is measured of the processors; empty with one core."""
+    """Return the canaries that describe the processors; empty with one core."""
     from dbdyno import _core
 
     ratio, places = _core.busy_ratio(STEPS), _core.placement(WAKE_UPS)
@@ -175,7 +175,7 @@ def _others() -> list[float]:
 def _busy_ns() -> int | None:
     """Return the time that this host's processors have been busy since it started [ns].
 
-    Programs of low priority are left out: they give way to a server.
+    Programs of low priority are not counted, because a server gets the processor before them.
     """
     from dbdyno.bench.metrics import host_counters
 
@@ -224,7 +224,7 @@ class _Echo:
             os.sched_setaffinity(0, allowed)
 
     def trips_us(self) -> list[float]:
-        """Return the times of all round trips, less the other process's computing and its waits for a busy core."""
+        """Return the times of all round trips, less the other process's computation and less waits for a core [us]."""
         return [a - b for a, b in zip(self._spent_us, excess_waits(self._queued_us), strict=True)]
 
     def _queue_ns(self) -> int:

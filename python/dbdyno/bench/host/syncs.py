@@ -1,8 +1,8 @@
-"""Writes of a database's log, as each `wal_sync_method` of PostgreSQL makes them durable, timed one by one.
+"""Writes to a database's log, each timed, and made durable by each of PostgreSQL's `wal_sync_method` values.
 
-The log is a file of the size of a segment, filled beforehand. A flush writes whole pages, beginning with the page in
-which the previous flush ended; its size is drawn at random, from a small commit to one of 64 KB. The CPU time of each
-flush is measured as well: the rest of its time is the device's.
+The log is a file of the size of a WAL segment, filled beforehand. A flush writes whole pages, beginning with the page
+in which the previous flush ended. Its size is drawn at random, from that of a small commit to 64 KB. The CPU time of
+each flush is measured as well: the rest of its time is the device's.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ SEGMENT_BYTES = 16 << 20
 LEAST_BYTES, MOST_BYTES = 512, 64 << 10
 """Smallest and largest amount of log in a flush [bytes]."""
 FLAGS = {"fdatasync": 0, "open_datasync": getattr(os, "O_DSYNC", 0), "fsync": 0, "open_sync": getattr(os, "O_SYNC", 0)}
-"""Flags with which PostgreSQL opens the log, by method; the first is its default on Linux."""
+"""Flags with which PostgreSQL opens the log, for each sync method; the first method is its default on Linux."""
 
 
 @dataclass
 class Syncs:
-    """Flushes of one method, in order.
+    """Flushes made with one sync method, in order.
 
     Attributes:
-        started_ns: UNIX time of each.
-        elapsed_us: Time of each.
-        cpu_us: CPU time of each.
-        queue_us: Time that each waited for a core.
-        kb: Pages that each wrote [KB].
+        started_ns: UNIX time at which each flush started.
+        elapsed_us: Time of each flush.
+        cpu_us: CPU time of each flush.
+        queue_us: Time that each flush waited for a core.
+        kb: Size of the pages that each flush wrote [KB].
     """
 
     started_ns: list[int] = field(default_factory=list)

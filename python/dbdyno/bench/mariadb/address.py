@@ -4,7 +4,7 @@
     mariadb:///?read_default_file=/home/me/.my.cnf
 
 The driver is PyMySQL, the extra `mariadb`: it is pure Python, so it installs wherever dbdyno does, without a compiler
-and a client library. A missing password is taken from MYSQL_PWD, as the server's own tools do.
+or a client library. A missing password is read from MYSQL_PWD, as by the server's own tools.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ OPTIONS = (
     *("unix_socket", "read_default_file", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity"),
     "server_public_key",
 )
-"""Options allowed after the `?`, with PyMySQL's names; `server_public_key` is the path of a file here."""
+"""Options allowed after the `?`, with PyMySQL's names for them; here `server_public_key` is the path of a file."""
 IN_FILE = {"ssl-ca": "ssl_ca", "ssl-cert": "ssl_cert", "ssl-key": "ssl_key"}
-"""Options in an option file that protect a connection, and their names here."""
+"""Options of an option file that protect a connection, each with its name in a connection string."""
 VERIFY = "ssl-verify-server-cert"
 NOT_IN_FILE = ("ssl", "ssl-capath", "ssl-cipher", "ssl-crl", "ssl-crlpath", "ssl-fp", "ssl-fplist", "tls-version")
-"""Options in an option file that neither the driver nor the load honours."""
+"""Options of an option file that neither the driver nor the load generator supports."""
 OFF = ("0", "off", "false", "no")
 
 _EXAMPLE = "write mariadb://user@host:3306/database"
@@ -116,10 +116,10 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
 
 
 def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
-    """Return an option file's settings that protect a connection, so that all our connections can use them.
+    """Return an option file's settings that protect a connection, so that all of dbdyno's connections use them.
 
     Raises:
-        Error: An error of type `failure`: a connection would ignore an option, or others can write the file.
+        Error: An error of type `failure`: a connection would ignore an option, or other users can write to the file.
     """
     driver(failure)
     from pymysql.optionfile import Parser

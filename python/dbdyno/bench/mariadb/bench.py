@@ -1,7 +1,7 @@
 """The bench for a live MariaDB server, either embedded or named by a connection string.
 
 Every change to the server is claimed, recorded and registered with the guardian before it is made. If arms differ only
-in what a session can set, they alternate in slices with their sessions open side by side; otherwise each turn puts
+in what a session can set, they alternate in slices while the sessions of all arms are open; otherwise each turn puts
 its arm's settings and SQL in effect and reads the settings back.
 """
 
@@ -68,9 +68,9 @@ class MariaDBBench(EngineBench):
         return does + arm_server.side_effects(plan, INSTALL) + start_sentences(plan) + sends
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Open the servers and lay out the run.
+        """Open the servers and prepare the run.
 
-        The previous values of settings to be changed are read again after their server's lock was taken.
+        The previous values of the settings to be changed are read again once the server's lock is held.
 
         Raises:
             TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
@@ -107,7 +107,7 @@ class MariaDBBench(EngineBench):
         return describe_prepared(self.ready, "an option of the server, and restart", clients)
 
     def facts(self) -> Facts:
-        """Return facts about the servers, and how each arm takes effect there."""
+        """Return facts about the servers, and how each arm's settings take effect there."""
         with self.server_errors():
             targets = {name: target.facts() for name, target in self._targets().items()}
         protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
@@ -123,7 +123,7 @@ class MariaDBBench(EngineBench):
     def begin(self, run: Run, resumed: int) -> None:
         """Create the workload's objects and open the sessions that stay open.
 
-        A resumed run draws other random numbers than before.
+        A resumed run draws different random numbers than before.
         """
         self.name = str(run.path.resolve())
         with self.server_errors():
@@ -147,7 +147,7 @@ class MariaDBBench(EngineBench):
         return {name: target for name, target in self._targets().items() if not target.is_embedded}
 
     def _altered_servers(self) -> dict[str, MariaDB]:
-        """Return the servers that are not ours and on which a global setting is altered, by address."""
+        """Return the servers not started by dbdyno on which an arm alters a global setting, by address."""
         return {
             arm.target.safe_dsn: arm.target
             for arm in self.ready.arms
@@ -166,7 +166,7 @@ class MariaDBBench(EngineBench):
         stack.enter_context(apply_global_settings(ready.target, ready.changes, self.guardian, self.name))
 
     def _read_back(self, number: int) -> None:
-        """Check in a new session that the settings that any arm alters have this arm's values.
+        """Check in a new session that every setting that any arm alters has this arm's value.
 
         Raises:
             SettingMismatchError: A setting has another value.
@@ -188,7 +188,7 @@ class MariaDBBench(EngineBench):
 
     @contextlib.contextmanager
     def server_errors(self) -> Iterator[None]:
-        """Turn the loss of a server or its connection into a `TargetError` with a next step."""
+        """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""
         try:
             yield
         except driver().Error as error:

@@ -19,9 +19,9 @@ PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
 """Folders in addition to PATH in which distributions install the server's programs."""
 SERVER, INSTALL = "mariadbd", "mariadb-install-db"
 BESIDE = (".", "../scripts", "../bin")
-"""Folders with the program that creates a data folder, relative to the folder of the server's program.
+"""Folders, relative to the server program's folder, that may hold the program that creates a data folder.
 
-A build has it in `scripts`, Debian in `/usr/bin`.
+A build has this program in `scripts`, Debian in `/usr/bin`.
 """
 
 
@@ -49,7 +49,7 @@ def find_programs(env: Mapping[str, str] | None = None) -> Programs:
     """Return the programs in the folder that DBDYNO_MARIADB_BIN names, otherwise the programs of an installed server.
 
     Raises:
-        TargetError: There are none.
+        TargetError: No server programs were found.
     """
     forced = (os.environ if env is None else env).get("DBDYNO_MARIADB_BIN")
     if forced:
@@ -58,7 +58,7 @@ def find_programs(env: Mapping[str, str] | None = None) -> Programs:
 
 
 def programs_in(folder: Path, who: str) -> Programs:
-    """Return the programs in a folder such as /opt/mariadb-11.8/bin; `who` says in the error who named it.
+    """Return the programs in a folder such as /opt/mariadb-11.8/bin; `who` names the source of the folder in errors.
 
     Raises:
         TargetError: The folder does not hold a server.
@@ -76,10 +76,10 @@ def programs_in(folder: Path, who: str) -> Programs:
 
 
 def check_reachable(account: Account, programs: Programs) -> None:
-    """Check that the user account that is to run the server can run it.
+    """Check that the account that is to run the server can execute its programs.
 
     Raises:
-        TargetError: It cannot.
+        TargetError: The account cannot execute them.
     """
     if said := refusal(account, [programs.server, "--no-defaults", "--version"]):
         raise TargetError(

@@ -2,7 +2,7 @@
 
 Two runs that alter one setting would each take the other's value for the previous value, and the server would keep it.
 Therefore a user lock (GET_LOCK) is taken before the first SET GLOBAL, by a session of the guardian: it is held exactly
-as long as a process is left that will restore the settings.
+as long as there is a process that will restore the settings.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: PreparedPlan) -> ClientArm:
     """Return an arm prepared for its external client.
 
     Raises:
-        PlanError: The client is not there, cannot connect, or a script needs dbdyno's own client.
+        PlanError: The client is not installed or cannot connect, or a script needs dbdyno's own client.
     """
     from dbdyno import _core
 
@@ -73,7 +73,7 @@ def client_under_test(target: MariaDB, client: str | list[str]) -> ClientUnderTe
     """Return a client prepared for a conformance test on a server.
 
     Raises:
-        PlanError: The client is not there, has no MariaDB driver, or cannot connect.
+        PlanError: The client is not installed, has no MariaDB driver, or cannot connect.
     """
     from dbdyno import _core
 

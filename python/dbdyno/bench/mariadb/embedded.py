@@ -1,9 +1,9 @@
 """A MariaDB server that dbdyno creates, starts, uses and removes, without an account or a configuration.
 
-The Unix socket in its folder is the only way to connect, unless a program other than dbdyno is to connect: then the
+The Unix socket in its folder is the only way to connect, unless a program other than dbdyno needs to. In that case the
 server also listens on 127.0.0.1, for one user with a password created for this server; users without a password can
-connect by the socket only. Durability is the server's default. The programs are those of an installed server (Debian:
-mariadb-server-core) unless others are given.
+connect only through the socket. Durability is the server's default. The programs are those of an installed server
+(Debian: mariadb-server-core) unless others are given.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LABORATORY_SETTINGS = {
     "performance_schema_consumer_events_waits_current": "ON",
     "innodb_buffer_pool_load_at_startup": "OFF",
 }
-"""Settings in which an embedded server differs from MariaDB's defaults; the caller's settings override these."""
+"""Settings of an embedded server that differ from MariaDB's defaults; the caller's settings override these."""
 
 USER = "root"
 DATABASE = "dbdyno_lab"
@@ -45,7 +45,7 @@ class EmbeddedMariaDB(EmbeddedServer):
     """A MariaDB server started by dbdyno, as a context manager.
 
     Args:
-        settings: Server settings in effect from the start.
+        settings: Server settings that are in effect from the server's start.
         guardian: A guardian to share; None starts a private one.
         tcp: Also listen on a TCP port.
         workdir: Folder in which the private folder is created; None means TMPDIR or /var/tmp.

@@ -1,8 +1,8 @@
 """Settings of the whole server that are changed for a turn (SET GLOBAL): recorded, read back, restored.
 
-    may_alter        checks that the user allows it and that the role may
-    in_effect        claimed, recorded on disk, registered with the guardian, set, read back; restored at the end
-    other_values     what a new session sees instead of the values wanted
+    check_may_alter          checks that the user allows the changes and that the role may make them
+    apply_global_settings    claims, records, registers with the guardian, sets and reads back; restores at the end
+    differing_values         says what a new session sees instead of the wanted values
 
 SET GLOBAL lasts until the server stops: settings that a killed run left changed are restored by a restart.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
-    """Raise `TargetError` if global settings would be altered and the user did not allow it, or the role may not.
+    """Raise `TargetError` if global settings would be altered without the user's permission or the role's privileges.
 
     Raises:
         TargetError: The plan does not allow it, or a privilege is missing.
@@ -57,7 +57,7 @@ def check_may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowe
 
 
 def claim_settings(target: MariaDB, guardian: Guardian, run: str = "") -> None:
-    """Have the guardian take the lock of the server's settings.
+    """Have the guardian take the lock on the server's settings.
 
     Raises:
         TargetError: Another run holds the lock.
@@ -131,7 +131,7 @@ def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:
 
 
 def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> object:
-    """Record on disk what the settings were and return the record's path.
+    """Record the previous values of the settings on disk and return the record's path.
 
     Raises:
         TargetError: The record cannot be written.

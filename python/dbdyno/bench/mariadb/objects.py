@@ -4,7 +4,7 @@ A teardown such as `drop table orders` must never affect a table that existed be
 after the first set-up statement has succeeded: if the table had existed, the statement would have failed and nothing
 would be dropped. MariaDB commits each statement that creates an object, so a kill between the first one and the
 registration leaves an empty object behind. If a later statement meets an object that existed before, the teardown is
-not run either: what the set-up has created is left, and the error says so.
+not run either: what the set-up has created is left in place, and the error says so.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ left join performance_schema.prepared_statements_instances p on p.owner_thread_i
 left join information_schema.processlist l on l.id = t.processlist_id
 where a.attr_value in %s group by a.attr_value
 """
-"""Query for each program: number of sessions, of their prepared statements, and the memory of the largest session."""
+"""Query that returns for each program name: sessions, prepared statements, and the largest session's memory."""
 
 
 class MariaDBObserver(Observer["MariaDB", Any]):

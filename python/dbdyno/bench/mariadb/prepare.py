@@ -98,7 +98,7 @@ def _own_settings(plan: Plan) -> dict[str, str]:
 
 
 def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> PreparedPlan:
-    """Determine how the arms' settings take effect on their servers, and lay out the run.
+    """Determine how the arms' settings take effect on their servers, and prepare the run.
 
     Args:
         plan: The plan.

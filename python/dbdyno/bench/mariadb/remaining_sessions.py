@@ -1,6 +1,6 @@
 """Sessions of a load from many hosts at a MariaDB server, and how they are ended.
 
-MariaDB's keepalives are settings of the whole server, so a session cannot ask for others.
+MariaDB's keepalives are settings of the whole server, so a session cannot request different ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MariaDBSessions:
         return connection
 
     def identify(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the client's address and port for each of these connections that exists; empty behind a proxy.
+        """Return client address and port of each of these connections that still exists; empty behind a proxy.
 
         Raises:
             TargetError: The server does not answer.

@@ -1,8 +1,8 @@
 """MariaDB implementation of `UnrestoredServer`, which restores settings that runs left changed.
 
 A setting that has one of the run's values was left changed; one that has its previous value is restored, possibly
-because the server was restarted; any other value was set by somebody else since and is not touched. The value that is
-sent is built from the recorded one in the same way as an arm's value: nothing of the record is used as SQL.
+because the server was restarted; any other value was set later by somebody else and is not touched. The value to be
+sent is built from the recorded one in the same way as an arm's value: no part of the record is used as SQL.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class UnrestoredMariaDB:
 
 @contextlib.contextmanager
 def open_server(target: str) -> Iterator[UnrestoredMariaDB]:
-    """Open the server of a connection string.
+    """Open the server that a connection string names.
 
     Raises:
         TargetError: The target is an embedded server, or the server does not answer.
@@ -101,7 +101,7 @@ def open_server(target: str) -> Iterator[UnrestoredMariaDB]:
 def refuse_leftovers(target: MariaDB) -> None:
     """Raise `TargetError` if a killed run left a setting of this server changed; remove records of restored settings.
 
-    The changed value would be taken for the previous value. Servers that dbdyno starts are not checked.
+    The run would take the changed value for the previous one. Servers that dbdyno starts are not checked.
 
     Raises:
         TargetError: A run left a setting changed.

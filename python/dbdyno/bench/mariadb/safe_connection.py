@@ -4,7 +4,7 @@ PyMySQL itself sends the password to any server that asks for it in clear text (
 encrypts it with a key that anybody may have sent, and accepts any certificate if only `ssl_ca` is given. Here the
 password itself leaves the machine only over a Unix socket, or over TLS with a certificate that `ssl_ca` has verified,
 or encrypted with the given `server_public_key`. If nothing is given, TLS is used if offered, but proves nothing. Any
-other message of a server that the driver does not expect becomes an error of the driver's.
+other server message that the driver does not expect becomes one of the driver's own errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dbdyno.bench.mariadb.address import driver
 TLS = 1 << 11
 """Capability flag of a server that supports TLS."""
 IMMEDIATE_METHODS = ("", "mysql_native_password", "caching_sha2_password")
-"""Authentication methods whose first answer is a proof, not the password."""
+"""Authentication methods in which the client's first answer is a proof, not the password."""
 PASSWORD_METHODS = (b"mysql_clear_password", b"dialog", b"sha256_password")
 """Authentication methods that send the password itself to the server."""
 OLD_METHOD = b"mysql_old_password"
@@ -127,8 +127,8 @@ def _in_words(failure: Any, what: str) -> Iterator[None]:
 def _unchecked_tls() -> ssl.SSLContext:
     """Return the TLS context of connections that check no certificate.
 
-    The driver would load the certificates of all of the machine's authorities for each connection, and check none:
-    that takes 20 ms of processor time.
+    For each connection the driver would load the certificates of all authorities that the machine trusts, and check
+    none. That takes 20 ms of processor time.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -138,7 +138,7 @@ def _unchecked_tls() -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _read_timeout(connection: Any, seconds: float) -> Iterator[None]:
-    """Set the driver's limit for an answer while the context lasts."""
+    """Set the driver's timeout for an answer while the context lasts."""
     allowed, connection._read_timeout = connection._read_timeout, seconds
     try:
         yield
@@ -147,7 +147,7 @@ def _read_timeout(connection: Any, seconds: float) -> Iterator[None]:
 
 
 def _sign(connection: Any, asked: Any, *_: Any) -> Any:
-    """Sign a server's challenge and return its answer."""
+    """Return the signature of a server's challenge, which is the answer to it."""
     from dbdyno import _core
 
     connection.write_packet(_core.mariadb_signed(connection.password, asked.read_all()))

@@ -34,11 +34,11 @@ _STEPS = {
     "server_public_key=...",
     "CERTIFICATE_VERIFY_FAILED": "name the file of the authority that signed the server's certificate: ssl_ca=...",
 }
-"""Next step after a failed login, by a part of the error message."""
+"""Next step after a failed login, by words that the error message contains."""
 _CHECK = "check address, user and password (MYSQL_PWD, or read_default_file=...)"
 """Next step after any other failed login."""
 KEPT_OPTIONS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
-"""Options of a connection string that are kept in addition to what the connection reports."""
+"""Connection string options that are kept in addition to those that the connection itself reports."""
 _HIDDEN_NAMES = ("password", "passphrase", "secret")
 _PROBES = {
     "version": "select concat('MariaDB ', @@version)",
@@ -58,7 +58,7 @@ where global_value_origin not in ('COMPILE-TIME', 'AUTO') and global_value is no
 
 
 class MariaDB(EngineTarget):
-    """A MariaDB server with one way to connect to it; `engine` is the embedded server behind it, or None."""
+    """A MariaDB server and the parameters to connect to it; `engine` is the embedded server, or None."""
 
     engine: EmbeddedMariaDB | None
 
@@ -68,7 +68,7 @@ class MariaDB(EngineTarget):
 
     @classmethod
     def open(cls, dsn: str) -> MariaDB:
-        """Return the server of a connection string after connecting to it once.
+        """Return the server that a connection string names, after connecting to it once.
 
         Raises:
             TargetError: The server does not answer, or is not a supported MariaDB.
@@ -105,7 +105,7 @@ class MariaDB(EngineTarget):
         """Raise an error if the user's configuration names the server as live.
 
         Raises:
-            TargetError: It does, or the configuration cannot be read.
+            TargetError: The configuration names the server as live, or cannot be read.
         """
         if not self.is_embedded:
             given = self._where.parameters
@@ -116,7 +116,7 @@ class MariaDB(EngineTarget):
 
         Args:
             answer_s: Seconds of silence that are allowed; None for statements that may take hours.
-            name: Name of the session that the server shows.
+            name: Session name shown by the server.
 
         Raises:
             TargetError: The server does not answer.
@@ -147,7 +147,7 @@ class MariaDB(EngineTarget):
         }
 
     def identity(self, connection: Any) -> str:
-        """Return a key that distinguishes this server from others, whatever address is used: its data and its port."""
+        """Return a key of the server that is the same for every address: its identity, host name and port."""
         uid, host, port = row(connection, f"select {IDENTITY}, @@hostname, @@port")
         return f"mariadb {uid} {host}:{port}"
 
@@ -170,7 +170,7 @@ class MariaDB(EngineTarget):
         return False
 
     def facts(self) -> JsonObject:
-        """Return what the run's manifest says of the server and its machine; `settings` holds all non-default settings.
+        """Return the server and machine facts for the run's manifest; `settings` holds all non-default settings.
 
         Facts that this user may not see are missing.
         """
@@ -186,7 +186,7 @@ class MariaDB(EngineTarget):
         return self._with_settings(facts, found, shown_value)
 
     def is_here(self, connection: Any) -> bool:
-        """Return True if the server runs on this machine: the connection is local and this machine has its process."""
+        """Return True if the connection is local and the server's process runs on this machine."""
         return self.process(connection) is not None
 
     def process(self, connection: Any) -> int | None:
@@ -278,8 +278,8 @@ def open_target(
 ) -> Iterator[MariaDB]:
     """Yield the server of `dsn`, or an embedded one (None) that is removed when the context ends.
 
-    All arguments but `dsn` are for the embedded server; see `EmbeddedMariaDB`. With `tcp` the load connects by TCP as
-    well, because external clients do.
+    All arguments but `dsn` are for the embedded server; see `EmbeddedMariaDB`. With `tcp` dbdyno's own load connects by
+    TCP too, because external clients do so.
 
     Raises:
         TargetError: The server does not answer, or did not start.
@@ -304,6 +304,6 @@ def open_target(
 
 
 def shown_value(name: str, value: str | None) -> str:
-    """Return a setting's value as evidence may hold it, with a value that may contain a secret hidden."""
+    """Return a setting's value as it may appear in evidence: hidden if it may contain a secret."""
     text = value or ""
     return "(hidden)" if text and any(word in name.lower() for word in _HIDDEN_NAMES) else text

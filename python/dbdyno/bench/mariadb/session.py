@@ -13,7 +13,7 @@ from dbdyno.bench.mariadb.address import CONNECT_S, driver
 from dbdyno.bench.mariadb.safe_connection import NO_KEY, safe_connection_class
 
 ANSWER_S = 30.0
-"""Seconds that a statement that answers at once may be silent."""
+"""Maximum seconds of silence for a statement that should be answered at once."""
 STEP_S = 0.1
 CANCEL_S = 5.0
 
@@ -28,7 +28,7 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
     Args:
         parameters: PyMySQL's parameters; `server_public_key` is a path.
         answer_s: Seconds of silence that are allowed; None for statements that may take hours.
-        name: Name of the session that the server shows.
+        name: Session name shown by the server.
 
     Raises:
         pymysql.Error: The server refuses the connection or does not answer.

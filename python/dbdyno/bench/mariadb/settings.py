@@ -3,8 +3,8 @@
 | information_schema.system_variables | how | needs |
 |---|---|---|
 | scope SESSION, SESSION ONLY | session | what the server requires; tested in a separate session |
-| scope GLOBAL, can be set | global | SET GLOBAL: rights, and `alter_system = true` on a server that is not ours |
-| can only be read, has an option | restart | a server that we started |
+| scope GLOBAL, can be set | global | SET GLOBAL: rights, and `alter_system = true` on a user's server |
+| can only be read, has an option | restart | a server that dbdyno started |
 | can only be read, has none | refused | - |
 
 A name must be one that the server itself lists; a value must be a number, a word from the setting's own list, or text
@@ -64,7 +64,7 @@ class SettingFact:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the setting's values are whole numbers."""
+        """Return True if the setting's values are integers."""
         return self.type.startswith(("INT", "BIGINT"))
 
     @property
@@ -88,7 +88,7 @@ class SettingChange:
     Attributes:
         name: Name of the setting.
         value: The arm's value.
-        how: How it takes effect.
+        how: How the setting takes effect.
         before: The previous value.
         literal: The arm's value as an SQL literal.
         before_literal: The previous value as an SQL literal; empty unless `how` is 'global'.
@@ -121,7 +121,7 @@ def classify(target: MariaDB, settings: Mapping[str, str]) -> list[SettingChange
 
 
 def read_facts(connection: Any, names: Iterable[str]) -> dict[str, SettingFact]:
-    """Return what the server says of the named settings, by lower-case name; unknown ones are missing."""
+    """Return the server's facts about the named settings, by lower-case name; unknown settings are missing."""
     wanted = [name.upper() for name in names]
     found = rows(connection, _FACTS, [wanted]) if wanted else []
     return {row[0]: SettingFact(*row) for row in found}
@@ -160,9 +160,9 @@ def literal(fact: SettingFact, value: str) -> str:
 
 
 def same_value(fact: SettingFact, wanted: str, found: str) -> bool:
-    """Return True if the value in effect equals the wanted one, however they are written.
+    """Return True if the value in effect equals the wanted one, even if it is written differently.
 
-    For sets and flags, all wanted elements must be in effect; others may be as well.
+    For sets and flags, all wanted elements must be in effect; other elements may be in effect as well.
     """
     if fact.is_whole:
         return _whole(wanted) == _whole(found)

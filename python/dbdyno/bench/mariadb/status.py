@@ -1,4 +1,4 @@
-"""Counters of a MariaDB server at one instant, as rows of the `metrics` evidence: SHOW GLOBAL STATUS.
+"""Counters of a MariaDB server at one instant, from SHOW GLOBAL STATUS, as rows of the `metrics` evidence.
 
 Every numeric value is kept, rounded to a whole number, under the server's own name in lower case. Times become
 nanoseconds, according to the unit in the server's manual. Values that are not numbers (versions, names) are left out.
@@ -27,7 +27,7 @@ _GAUGES = (
     "innodb_mem_adaptive_hash innodb_mem_dictionary "
 )
 GAUGES = frozenset(_GAUGES.split())
-"""Values whose current amount is meaningful; for all others only differences are."""
+"""Variables whose current value is meaningful; for all others only differences are."""
 MILLISECONDS = frozenset(("innodb_row_lock_time", "innodb_row_lock_time_avg", "innodb_row_lock_time_max"))
 SECONDS = frozenset(("busy_time", "cpu_time"))
 BYTES = frozenset(

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MariaUndo:
-    """Undo that runs statements on a server, each on its own; they must be safe to run twice.
+    """Undo that runs statements on a server, each separately; they must be safe to run twice.
 
     Attributes:
         label: What the undo is for, for messages.
         connection: PyMySQL's parameters, including the password: sent over a pipe only and never printed.
         statements: The statements, in order.
-        patience_s: How long it tries to connect, in seconds.
+        patience_s: How long the undo tries to connect, in seconds.
         lasting: True if the guardian retries for hours.
         record: File that records the settings to restore; removed when the undo has succeeded.
     """
@@ -36,7 +36,7 @@ class MariaUndo:
     def execute(self) -> list[str]:
         """Run the statements and return problems as sentences, an empty list on success.
 
-        A server that did not answer a login a moment ago is not asked again: the guardian does so.
+        A server that did not answer a login a moment ago is not tried again here: the guardian does so.
         """
         if is_unanswered(self.connection):
             return [f"{self.label}: {UNANSWERED}"]

@@ -1,8 +1,8 @@
 """Sampler of the waits of the load's sessions, read from the performance schema while the load runs.
 
 A sample represents its session's time since the previous sample; the instants are random (see `bench.poll`). A
-session's arm is known by its `program_name`, which the load sends when it logs in. The recorded activity is, in this
-order: a wait for a row lock, the wait that the performance schema times, otherwise the state of the process list.
+session's arm is known by its `program_name`, which the load sends when it logs in. The recorded activity is the first
+of these that applies: a wait for a row lock, the wait that the performance schema times, the state in the process list.
 Statement texts are never read.
 
 Limits: without performance_schema, or without the right to read it, nothing is sampled; only waits whose instruments
@@ -66,7 +66,7 @@ class Watcher(Poller):
         self._block = 0
 
     def mark(self, arm: str | None, block: int) -> None:
-        """Assign the samples from now on to this block; `arm` is ignored, as the program_name of a session names it."""
+        """Assign all later samples to this block; `arm` is ignored: each session's program_name identifies it."""
         with self._lock:
             self._block = block
             self._from_here()

@@ -4,7 +4,7 @@
 alternate in slices. `index_counters` reads how many rows were fetched by each index of each table, for the whole
 server. Both come from the performance schema; nothing is returned if it is off, or if the user may not read it.
 
-Limits: the status of other sessions has no counters of InnoDB's pages, which are in the global status only; if the
+Limits: the status of other sessions has no counters of InnoDB pages, which exist only in the global status; if the
 instrument `wait/io/table/sql/handler` is off, rows are not counted by index.
 """
 
@@ -50,11 +50,11 @@ def session_counters(
 ) -> list[tuple[str, Metric]]:
     """Return the work counted for each session of the load, as (arm name, metric).
 
-    The result is empty if the server does not report it; a lost connection is noticed by the next reading.
+    The result is empty if the server does not report this work; a lost connection is noticed at the next reading.
 
     Args:
         connection: Connection to the server.
-        programs: Arm of each `program_name`.
+        programs: Arm name for each `program_name`.
         clock: Returns UNIX time in ns.
     """
     found: list[tuple[Any, ...]] = []
@@ -71,7 +71,7 @@ def session_counters(
 
 
 def index_counters(connection: Any, clock: Callable[[], int] = time.time_ns) -> list[Metric]:
-    """Return the number of rows fetched by each index so far; empty if the server does not report it.
+    """Return the number of rows fetched through each index so far; empty if the server does not report it.
 
     The object is `schema/table/index`, with an empty index for rows fetched without one.
     """

@@ -1,7 +1,7 @@
 """A bench of seeded random times: nothing runs, nothing waits, and the plan defines the true times.
 
-Runner, order, resume, gates, analysis and pages are tested with it without a server. The same seed gives the same
-evidence, whenever a block is run. The target `mock:` is sufficient; text after the colon is only a name.
+It tests the runner, the order of arms, resuming, gates, analysis and pages without a server. The same seed gives the
+same evidence, whenever a block is run. The target `mock:` is sufficient; text after the colon is only a name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MockBench(PassiveBench):
         return None if plan.workload.kind == WORKLOAD else "a mock runs the workload `mock` only"
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Read the scripts and lay out the run.
+        """Read the scripts and prepare the run.
 
         Raises:
             PlanError: A script's parameters are invalid.
@@ -60,7 +60,7 @@ class MockBench(PassiveBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Begin a block at the time when all earlier blocks would have ended, whether they were run or not."""
+        """Begin a block at the time at which all earlier blocks would have ended, even if they were not run."""
         index = recorder.planned.index
         whole = replace(recorder.planned, among=None)
         length_ns = sum(turn.length_ns or 0 for turn in whole.turns) + PAUSE_NS
@@ -72,7 +72,7 @@ class MockBench(PassiveBench):
         self.operations.write()
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Draw operations until each turn is full."""
+        """Draw operations until they fill the time of each turn."""
         planned = recorder.planned
         counts = planned.kind == "measure"
         last = max(1, sum(block.kind == "measure" for block in self.ready.blocks) - 1)

@@ -1,6 +1,6 @@
 """The script of a mock: the times of each arm, and the effects planted in them.
 
-It is written as the parameters of a workload of kind `mock`; those of an arm override the plan's:
+The script is written as parameters of a workload of kind `mock`; an arm's parameters override the plan's:
 
     mean_us      mean time of an operation; by default 1000
     shape        "lognormal" (spread 0.3), "exponential" or "constant"
@@ -26,7 +26,7 @@ OUTLIER = 100
 
 @dataclass(frozen=True)
 class Script:
-    """Distribution of the times of one arm."""
+    """Distribution of one arm's operation times."""
 
     mean_us: float = 1000.0
     shape: str = "lognormal"

@@ -1,9 +1,9 @@
 """A model as a bench, in virtual time.
 
 A block is one replication: every arm starts from the same state with the same random numbers, so arms are paired within
-a block, and blocks are independent of each other. Their order does not matter, so several run at once, and a block's
-evidence is the same whenever it is run: the evidence of a run that is stopped and resumed equals, byte by byte, that of
-an uninterrupted run.
+a block, and blocks are independent of each other. The order of blocks does not matter, so several run at once, and a
+block's evidence is the same whenever it is run: the evidence of a run that is stopped and resumed equals, byte by byte,
+that of an uninterrupted run.
 
 Observations of a live engine (sampled waits, canaries, the cost of observation) have no meaning in virtual time and are
 absent.
@@ -60,7 +60,7 @@ class ModelBench(PassiveBench):
         return refusal(plan)
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Read the machine, let the core check everything, and lay out the run.
+        """Read the machine, let the core check everything, and prepare the run.
 
         Raises:
             PlanError: The plan cannot be run on a model.
@@ -112,7 +112,7 @@ class ModelBench(PassiveBench):
         """Run all arms of a block; may be called from several threads.
 
         Raises:
-            Interrupted: The run was stopped; nothing of the block is left.
+            Interrupted: The run was stopped; no data of the block remains.
         """
         found = self.core.block(recorder.planned.index, recorder.folder)
         if found["stopped"]:
@@ -123,7 +123,7 @@ class ModelBench(PassiveBench):
         recorder.own = {"hash": found["hash"], "invariants": found["invariants"]}
 
     def progress(self) -> tuple[str, int]:
-        """Return the arms and the amount done, for all running blocks together."""
+        """Return the arms' names and the amount of work done, for all running blocks together."""
         return self.arms, self.core.progress()
 
     def stop(self) -> None:
@@ -139,7 +139,7 @@ def check_on_model(plan: Plan, machine: Machine) -> None:
     """Check that the model can run the plan, without running it.
 
     Raises:
-        PlanError: It cannot.
+        PlanError: The model cannot run the plan.
         ModelError: The machine or an arm is invalid.
     """
     if refusal(plan):
@@ -162,7 +162,7 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
 
 
 def model_spec(plan: Plan, machine: Machine, seed: int) -> ModelSpec:
-    """Return a plan on a machine in the form that the core accepts."""
+    """Return a plan and its machine in the form that the core accepts."""
     warmup = plan.schedule.warmup_transactions
     arms: list[ModelArm] = [
         {

@@ -1,8 +1,9 @@
 """Server settings that are changed for a limited time and then restored exactly.
 
 For engines that dbdyno started, postgresql.auto.conf is restored byte by byte, so that even a value with which the
-server does not start can be undone. For other engines only reloads are done, only if the caller allows it, by ALTER
-SYSTEM; the previous entry is set again, or removed if there was none, and the guardian does so if this process dies.
+server does not start can be undone. On other engines settings are changed only by ALTER SYSTEM and a reload, and only
+if the caller allows it. Afterwards the previous entry is set again, or the entry is removed if there was none; the
+guardian does so if this process dies.
 
 Before the first change the server's settings are claimed, so that no other run alters them, and their previous values
 are recorded on disk. Both the change and its undo are verified in new sessions; an error is raised if a value is not in
@@ -57,7 +58,7 @@ def apply_server_settings(
     Args:
         target: The server.
         changes: The changes.
-        guardian: Guardian that holds the undo; None starts one for the duration of the context.
+        guardian: Guardian that holds the undo; None starts one that lasts as long as the context.
         allow_alter_system: True if ALTER SYSTEM may be used on a server that dbdyno did not start.
         run: Folder of the run, recorded for commands that later find its settings changed.
 
@@ -172,7 +173,7 @@ def _record_settings(
     entries: Mapping[str, str | None],
     run: str,
 ) -> Path:
-    """Record on disk what the settings were and return the record's path.
+    """Record the previous values of the settings on disk and return the record's path.
 
     Raises:
         TargetError: The record cannot be written.
@@ -246,7 +247,7 @@ def wait_until_in_effect(target: Postgres, wanted: dict[str, str]) -> None:
     """Wait until new sessions see the wanted values.
 
     Raises:
-        TargetError: They do not within `IN_FORCE_S` seconds.
+        TargetError: New sessions do not see them within `IN_FORCE_S` seconds.
     """
     deadline = time.monotonic() + IN_FORCE_S
     while True:

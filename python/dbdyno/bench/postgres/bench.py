@@ -1,7 +1,7 @@
 """The bench for a live PostgreSQL server, either embedded or named by a connection string.
 
 Every change to the server is claimed, recorded and registered with the guardian before it is made. If arms differ only
-in what a session can set, they alternate in slices with their sessions open side by side; otherwise each turn puts
+in what a session can set, they alternate in slices while the sessions of all arms are open; otherwise each turn puts
 its arm's settings and SQL in effect and reads the settings back.
 """
 
@@ -93,9 +93,9 @@ class PostgresBench(EngineBench):
 
     @server_errors()
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Open the servers and lay out the run.
+        """Open the servers and prepare the run.
 
-        The previous values of settings to be changed are read again after their server's lock was taken.
+        The previous values of the settings to be changed are read again once the server's lock is held.
 
         Raises:
             TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
@@ -129,7 +129,7 @@ class PostgresBench(EngineBench):
 
     @server_errors()
     def facts(self) -> Facts:
-        """Return facts about the servers, and how each arm takes effect there."""
+        """Return facts about the servers, and how each arm's settings take effect there."""
         arms = [self._row(number, own.protocol, _server(own)) for number, own in enumerate(self.ready.arms)]
         for number, client in self.clients.items():
             arms[number]["changes"] |= manifest_record(client)
@@ -140,7 +140,7 @@ class PostgresBench(EngineBench):
     def begin(self, run: Run, resumed: int) -> None:
         """Record the settings, create the workload's objects and open the sessions that stay open.
 
-        A resumed run draws other random numbers than before.
+        A resumed run draws different random numbers than before.
         """
         enter = self.held.enter_context
         enter(record_settings(run, self.ready, self.guardian))
@@ -218,13 +218,13 @@ def _facts(target: Postgres) -> JsonObject:
 
 
 def _server(arm: ReadyArm) -> dict[str, str]:
-    """Return what is special about a server that was started for an arm."""
+    """Return a description of the server that was started for an arm: its version and settings."""
     version = arm.target.facts().get("server_version") if arm.arm.server else None
     return arm_server.describe_server(arm.arm.server, f"PostgreSQL {version}" if version else "")
 
 
 def _with_own_secrets(plan: Plan) -> Plan:
-    """Return a manifest's plan without password placeholders; libpq must find the passwords, which are never stored."""
+    """Return a manifest's plan without its masked passwords, so that libpq looks up the real ones, never stored."""
 
     def bare(dsn: str | None) -> str | None:
         return None if dsn is None else dsn.replace(":***@", "@").replace("password=***", "")

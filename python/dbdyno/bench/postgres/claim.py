@@ -2,12 +2,12 @@
 
 Two runs that alter one setting would each take the other's value for the previous value, and the server would keep it.
 Therefore an advisory lock is taken before the first ALTER SYSTEM, by a session of the guardian: it is held exactly as
-long as a process is left that will restore the settings.
+long as there is a process that will restore the settings.
 
 PostgreSQL's advisory locks belong to a database, but `pg_locks` shows the locks of all databases. So the lock is taken
 first, and then searched for in other databases. If two runs begin at the same instant in two databases, both may be
-refused, but at least one is. A pooler between would hand the lock to other clients; targets behind a pooler are refused
-earlier.
+refused, but at least one is. A pooler in between would pass the lock to other clients; targets behind a pooler are
+refused earlier.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     """Return an arm prepared for its external client.
 
     Raises:
-        PlanError: The client is not there, cannot honour a connection option, or a script needs dbdyno's own client.
+        PlanError: The client is not installed, cannot honour a connection option, or a script needs dbdyno's own
+            client.
     """
     from dbdyno import _core
 
@@ -102,8 +103,8 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
 def parameters_through_port(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
     """Return the parameters of a connection through a port of 127.0.0.1.
 
-    With `named_host` the server's name is kept, against which libpq checks the certificate, and `hostaddr` says where
-    to connect.
+    With `named_host` the server's name is kept, so that libpq can check the certificate against it, and `hostaddr` says
+    where to connect.
 
     >>> parameters_through_port({"host": "db", "port": "5432"}, 4711, True)
     {'host': 'db', 'port': '4711', 'hostaddr': '127.0.0.1'}
@@ -129,7 +130,7 @@ def parameters_of(target: Postgres, application_name: str, options: str | None) 
 def refuse_ignored_protection(client: str | list[str], parameters: Mapping[str, str], where: str) -> None:
     """Raise `PlanError` if a built-in client without libpq would ignore an option that protects the connection.
 
-    A client of the user gets the options and is responsible for honouring them.
+    A client that the user provides receives the options and is responsible for honouring them.
 
     Raises:
         PlanError: The client cannot honour one of the options `PROTECTION`.
@@ -177,7 +178,7 @@ def client_under_test(target: Postgres, client: str | list[str]) -> ClientUnderT
     """Return a client prepared for a conformance test on a server.
 
     Raises:
-        PlanError: The client is not there, or cannot honour a connection option.
+        PlanError: The client is not installed, or cannot honour a connection option.
     """
     from dbdyno import _core
 

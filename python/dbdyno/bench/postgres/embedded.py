@@ -4,9 +4,9 @@
         engine.conninfo()      # {'host': '/var/tmp/dbdyno-3f.../s', 'port': '40123', 'user': 'postgres', ...}
 
 It uses one private folder (random name) under `workdir`, TMPDIR or /var/tmp: on a disk, because a laboratory that
-measures commits must not run in memory by accident; `facts()` says where it is. Within that folder the Unix socket is
-open without a password; TCP on 127.0.0.1 requires a random one (SCRAM). Durability is PostgreSQL's default: fsync, full
-page writes, synchronous commit and the WAL's settings are not changed.
+measures commits must not run in memory by accident; `facts()` says where it is. Connections through the Unix socket in
+that folder need no password; TCP on 127.0.0.1 requires a random password (SCRAM). Durability is PostgreSQL's default:
+fsync, full page writes, synchronous commit and the WAL's settings are not changed.
 
     <workdir>/dbdyno-<random>/        ours; the engine's group may enter (0710 for root, else 0700)
         postgresql.conf pg_hba.conf   ours; the engine reads them, includes data/postgresql.conf
@@ -40,7 +40,7 @@ LABORATORY_SETTINGS: dict[str, SettingValue] = {
     "log_checkpoints": True,
     "log_line_prefix": "%m [%p] %a ",
 }
-"""Settings in which an embedded engine differs from PostgreSQL's defaults; the caller's `settings` override these."""
+"""Settings of an embedded engine that differ from PostgreSQL's defaults; the caller's `settings` override these."""
 
 USER = "postgres"
 DATABASE = "postgres"
@@ -51,11 +51,11 @@ class EmbeddedPostgres(EmbeddedServer):
 
     Args:
         workdir: Folder in which the private folder is created; None means TMPDIR or /var/tmp.
-        settings: Server settings in effect from the start.
+        settings: Server settings that are in effect from the server's start.
         guardian: A guardian to share; None starts a private one.
         binaries: The server to start; None searches for one.
         initdb: Further options of initdb.
-        keep: Leave the folder for inspection at the end.
+        keep: True if the folder is kept at the end for inspection.
         volumes: Modelled devices for its data, its log or both.
     """
 

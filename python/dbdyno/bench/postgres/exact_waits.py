@@ -1,4 +1,4 @@
-"""Waits of the load's sessions: every wait timed (`waits = "exact"`), or found in server memory (`waits = "read"`).
+"""Waits of the load's sessions: all timed (`waits = "exact"`), or read from server memory (`waits = "read"`).
 
 Instead of sampling pg_stat_activity, the kernel records where a backend begins and ends a wait (`crates/dyno-record`).
 The probes are in place from the first stretch to the end of the run, so that all arms bear the same cost; the server
@@ -7,12 +7,12 @@ backend is ever stopped: its memory is read as often as 2 % of the machine's CPU
 time between two readings is then found only by chance, so the number of waits is a lower bound; their total time is
 unbiased.
 
-A wait is reported without the cost of its probe. The CPU time that a session used inside its waits (nearly always a
-read from the file system's cache) is reported as a separate metric: it is also part of the CPU time of the session's
-process and must be counted once.
+The reported time of a wait does not include the cost of its probe. The CPU time that a session used inside its waits
+(nearly always a read from the file system's cache) is reported as a separate metric: it is also part of the CPU time of
+the session's process and must be counted once.
 
-Limits: if arms alternate in slices and a session is opened in the middle of a block, its arm is unknown. A transaction
-that a client leaves open between two statements has no wait there: that time is the client's.
+Limits: if arms alternate in slices and a session is opened in the middle of a block, its arm is unknown. While a client
+leaves a transaction open between two statements, no wait is recorded: that time is the client's.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 AUTO, SAMPLED, EXACT, READ = "auto", "sampled", "exact", "read"
 RECORDED = frozenset({EXACT, READ})
-"""Values of `waits` under [watch] with which the waits of a server on this machine are recorded, not sampled."""
+"""Values of `waits` under [watch] for which the waits of a server on this machine are recorded, not sampled."""
 PROBES, WATCHPOINTS, LOOKS = "probes", "watchpoints", "looks"
 """Sources of the metrics that belong to the waits."""
 _SOURCES = {"sites": PROBES, "watch": WATCHPOINTS, "read": LOOKS}
 CPU_IN_WAITS = "cpu_in_waits"
 CPU_IN_WAIT = "cpu_in_wait"
-"""CPU time inside all waits of an arm, and inside those of one event (its object is `ARM/TYPE:EVENT`)."""
+"""Names of two metrics: CPU time inside all waits of an arm, and inside those of one event (`ARM/TYPE:EVENT`)."""
 _SHARE = 0.02
 """Share of the machine's processors that looks may use: less than one, even if one is idle."""
 COST = "cost"
@@ -111,12 +111,12 @@ class ExactWatcher:
         """Do nothing: probes are set when the first stretch begins, as the server may be restarted before it."""
 
     def pause(self) -> None:
-        """Pause looks at the server's memory; probes stay in place."""
+        """Pause reading the server's memory; probes stay in place."""
         if self._recorder is not None:
             self._recorder.pause(True)
 
     def resume(self) -> None:
-        """Resume looks at the server's memory; probes stayed in place."""
+        """Resume reading the server's memory; probes have stayed in place."""
         if self._recorder is not None:
             self._recorder.pause(False)
 
@@ -131,7 +131,7 @@ class ExactWatcher:
                 self._folder.remove()
 
     def mark(self, arm: str | None, block: int) -> None:
-        """Assign the waits from now on to this arm and block; earlier ones are kept for their own stretch.
+        """Assign all later waits to this arm and block; earlier ones are kept for the stretch in which they occurred.
 
         Raises:
             TargetError: The server is not on this machine, or is behind a pooler.

@@ -2,7 +2,7 @@
 
 Two sources record what a setting was: this user's records (`dbdyno.bench.engine.unrestored_settings`) and the manifests
 of interrupted runs. The server has the current value. A setting that has one of the run's values was left changed; one
-that has its previous value is restored; any other value was set by somebody else since and is not touched.
+that has its previous value is restored; any other value was set later by somebody else and is not touched.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Finding:
     Attributes:
         source: The record.
         name: Name of the setting.
-        kept: What the record says about it.
-        found: The value on the server now, with its unit.
-        state: 'ours' (has a value of the run), 'back' (restored) or 'other' (changed by somebody else).
+        kept: What the record says about the setting.
+        found: The current value on the server, with its unit.
+        state: 'ours' (still has one of the run's values), 'back' (restored) or 'other' (changed by somebody else).
     """
 
     source: Source
@@ -59,7 +59,7 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """Return what was found, as part of a message."""
+        """Return the comparison in words, as part of a message."""
         return f"{self.name} = {self.found} (it was {self.kept.was})"
 
 
@@ -74,7 +74,7 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
 
 
 def unsettled_records(run: Run) -> list[Source]:
-    """Return the records in the manifest of a run that was interrupted before it could note that all is restored."""
+    """Return the records in the manifest of a run that ended before it could note that all settings are restored."""
     records = run.manifest.server_settings
     if run.status != "aborted" or run.manifest.settings_put_back or unrestored_settings.is_marked_restored(run.path):
         return []
@@ -121,7 +121,7 @@ def _state(fact: SettingFact, setting: ChangedSetting, entry: tuple[str | None] 
 def refuse_leftovers(target: Postgres, folder: Path) -> None:
     """Raise `TargetError` if a run left a setting of this server changed; remove records of restored settings.
 
-    The changed value would be taken for the previous value. Servers that dbdyno starts are not checked.
+    The run would take the changed value for the previous one. Servers that dbdyno starts are not checked.
 
     Raises:
         TargetError: A run left a setting changed.

@@ -1,6 +1,7 @@
 """Reasons for failed logins in words: the server is unreachable, silent, or wants another user or password.
 
-libpq reports them in several lines, of which the last may be a question ("Is the server running ...?") and no reason.
+libpq reports a failure in several lines, the last of which may be a question ("Is the server running ...?") instead of
+the reason.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def login_error(error: Exception, where: str, secrets: Iterable[str]) -> TargetE
 def _without_secret(text: str, secret: str) -> str:
     """Return the text with each occurrence of the secret replaced.
 
-    A secret shorter than `SHORT` characters is replaced only as a whole word: otherwise it would match parts of the
-    server's own words.
+    A secret shorter than `SHORT` characters is replaced only as a whole word, because it would otherwise match parts of
+    other words in the server's message.
     """
     if len(secret) < SHORT:
         return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "...", text)
@@ -39,7 +40,7 @@ def _without_secret(text: str, secret: str) -> str:
 
 
 def _step(said: str) -> str:
-    """Return the next step; a server that is unreachable or silent needs no password."""
+    """Return the next step for libpq's message; it mentions a password only if the server answered."""
     if _SILENT.search(said):
         return (
             "check that the server is up and the network open, and that no session holds a lock on a system catalog"

@@ -4,7 +4,7 @@ A teardown such as `drop table orders` must never affect a table that existed be
 after the first set-up statement has succeeded, inside its transaction: if the table had existed, the statement would
 have failed and nothing would be dropped; if this process is killed right afterwards, the transaction is rolled back. If
 a later statement meets an object that existed before, the teardown is not run either: what the set-up has created is
-left, and the error says so.
+left in place, and the error says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NEEDS_NO_TRANSACTION = "25001"
 EXISTS = ("42P04", "42P06", "42P07", "42710", "42723")
-"""SQLSTATEs of objects that already exist: a database, schema, relation, other object, function."""
+"""SQLSTATEs that mean that an object already exists: a database, schema, relation, function or other object."""
 OBJECT_EXISTS_STEP = (
     "end the other run if the object belongs to it, or give the plan's objects other names; nothing was changed"
 )
@@ -94,9 +94,9 @@ def _stop_check(stopping: StopSignals | None) -> Callable[[], bool] | None:
 
 @contextlib.contextmanager
 def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
-    """Turn a statement's errors into `TargetError`, or `ObjectExistsError` for an existing object if `undo` is given.
+    """Turn a statement's errors into `TargetError`, or `ObjectExistsError` for an existing object.
 
-    `undo` is the teardown of a set-up that has begun.
+    `ObjectExistsError` is raised only if `undo` is given: the teardown of a set-up that has begun.
     """
     import psycopg
 

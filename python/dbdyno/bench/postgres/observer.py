@@ -1,4 +1,4 @@
-"""Observations while the load runs on PostgreSQL: pg_stat_activity, counters, resources of statements, canaries."""
+"""Observations while the load runs on PostgreSQL: pg_stat_activity, counters, resources per statement, canaries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
 
     @contextlib.contextmanager
     def disconnected(self) -> Iterator[None]:
-        """Close our connections, so that they do not hinder a restart of the engine while the context lasts."""
+        """Close the observer's connections, so that they do not hinder a restart of the engine in the context."""
         self.drop_connections()
         yield
 

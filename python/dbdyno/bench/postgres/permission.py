@@ -1,6 +1,6 @@
 """Reasons why server settings cannot be changed on a target, with the step that would make it possible.
 
-Checked twice: when a plan is checked, which changes nothing, and again before each change.
+They are looked for twice: when a plan is checked, which changes nothing, and again before each change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 ALLOW = "allow ALTER SYSTEM"
-"""Beginning of a next step that the plan can take: callers with a plan name its key."""
+"""Beginning of a next step that a plan can take; callers with a plan replace it by the plan key to set."""
 
 
 def refusal(
@@ -98,9 +98,9 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
 
 
 def _others_in_waiting(conn: Connection) -> TargetError | None:
-    """Return an error if a reload would also put other people's pending edits in effect, or None.
+    """Return an error if a reload would also apply pending edits that other people made, otherwise None.
 
-    A reload reads the whole configuration.
+    A reload reads the whole configuration, not only dbdyno's changes.
     """
     import psycopg
 
@@ -130,10 +130,10 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
 
 
 def _passed_over(error: str) -> bool:
-    """Return True for an error of `pg_file_settings` that a reload skips while it applies all other lines.
+    """Return True for an error in `pg_file_settings` that makes a reload skip only the line with the error.
 
-    Skipped are values that wait for a restart, that the command line overrides, or that are invalid; not skipped are
-    lines that cannot be parsed, unknown names, and files that cannot be read.
+    A reload skips values that wait for a restart, that the command line overrides, or that are invalid. It does not
+    skip lines that cannot be parsed, unknown names, or files that cannot be read.
     """
     return "could not be applied" in error or "restart" in error
 

@@ -1,8 +1,8 @@
 """Test of whether statements stay prepared behind a connection pooler.
 
-A pooler in transaction mode gives each transaction to any of its server processes. A statement that one of them
-prepared is unknown to the next (SQLSTATE 26000), or already exists under the same name (42P05). Poolers that track
-prepared statements, and those in session mode, do not have this problem; so it is tested and not assumed.
+A pooler in transaction mode gives each transaction to any of its server processes. A statement that one process
+prepared is unknown to the next process (SQLSTATE 26000), or its name is already used there (42P05). Poolers that track
+prepared statements, and those in session mode, do not have this problem; so the behaviour is tested, not assumed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ REASON = (
 
 
 def keeps_prepared_statements(target: Postgres) -> bool:
-    """Return True if what a connection prepared is available in its next transaction, and in no other connection.
+    """Return True if a connection's prepared statements exist in its next transaction and in no other connection.
 
-    Several connections prepare different statements under one name, and each runs its own.
+    For the test several connections prepare different statements under one name, and each executes the one that it
+    prepared.
     """
     name = f"dbdyno_{secrets.token_hex(4)}".encode()
     with contextlib.ExitStack() as stack:

@@ -93,7 +93,7 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
 
 
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> PreparedPlan:
-    """Determine how the arms' settings take effect on their servers, and lay out the run.
+    """Determine how the arms' settings take effect on their servers, and prepare the run.
 
     Args:
         plan: The plan.
@@ -125,7 +125,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
 
 
 def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]]:
-    """Return the arms with a protocol that works behind their poolers, the same for all, and a note if it changed."""
+    """Return the arms with one protocol that works behind all their poolers, and a note if the protocol changed."""
     from dbdyno.bench.postgres.pooler import REASON, keeps_prepared_statements
 
     behind = {id(ready.target): ready.target for ready in arms if ready.target.pooled and ready.protocol == "prepared"}
@@ -135,10 +135,10 @@ def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]
 
 
 def check_workload(plan: Plan, ready: ReadyArm) -> None:
-    """Check that the arm's server can run what the scripts need.
+    """Check that the arm's server supports what the scripts need.
 
     Raises:
-        TargetError: It cannot, or its statement counters cannot be read.
+        TargetError: The server does not support it, or its statement counters cannot be read.
     """
     kinds = ["read"]
     if any("\\redo" in script.text for script in plan.scripts_of(ready.arm)):

@@ -1,4 +1,4 @@
-"""Sessions of a load from many hosts at a PostgreSQL server: how it notices a lost client, and how they are ended."""
+"""Sessions of a load from many hosts at a PostgreSQL server: how the server notices lost clients and ends them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEEPALIVES = {
     "tcp_user_timeout": "25000",
     "client_connection_check_interval": "5000",
 }
-"""Settings of a session with which the server ends it within 30 s after its client is gone, also within a statement.
+"""Session settings with which the server ends a session within 30 s of losing its client, even in a statement.
 
 The last two exist since PostgreSQL 12 and 14.
 """
@@ -55,7 +55,7 @@ class PostgresSessions:
         return {**connection, "options": " ".join([*accepted, *filter(None, [connection.get("options")])]) or None}
 
     def identify(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the start time of each of these backends that exists; empty behind a pooler.
+        """Return the start time of each of these backends that still exists; empty behind a pooler.
 
         Raises:
             TargetError: The server does not answer.

@@ -2,11 +2,11 @@
 
 A turn replays the whole capture once. If it may write, it does so in a separate copy of the database as it was when the
 capture began; the copy is created before the turn and dropped after it. Every turn of every arm therefore begins with
-the same rows, and no turn includes the time for copying. Without such a database sessions are read-only, and nothing is
+the same rows, and no turn includes the time for copying. Without such a database, sessions are read-only and nothing is
 copied.
 
 Limits: a database can be copied only while nobody is connected to it; the copy's pages are partly in the server's
-buffers, for all arms alike; sessions log in as the plan's connection says.
+buffers, for all arms alike; sessions log in as the plan's connection specifies.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from dbdyno.bench.protocol import BenchContext
 
 DIFFERENCES = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
-"""Counts that a replay reports of answers that differ from those in the capture."""
+"""Names of a replay's counts of answers that differ from those in the capture."""
 _TRANSACTION = 0
 _FORCED = 130_000
-"""Server version from which a database can be dropped while somebody is connected to it."""
+"""Lowest server version in which a database can be dropped while sessions are connected to it."""
 
 
 class ReplayLoad(PartWriter):
@@ -59,7 +59,7 @@ class ReplayLoad(PartWriter):
 
     @property
     def writes(self) -> bool:
-        """Return True if turns write, in copies of the database."""
+        """Return True if the turns write; each of them then uses a copy of the database."""
         return self.template is not None
 
     @contextlib.contextmanager
@@ -132,7 +132,7 @@ class ReplayLoad(PartWriter):
         self._read_keys(target)
 
     def _read_keys(self, target: Postgres) -> None:
-        """Find the keys in the capture's statements by the catalog of a copy, once for each server."""
+        """Find the keys in the capture's statements, using the catalog of a copy, once per server."""
         if target.safe_dsn in self.keys:
             return
         with _server_errors(target, "its catalog"):
@@ -163,7 +163,7 @@ class ReplayLoad(PartWriter):
         """Replay the capture once for each turn, and return the report of a load.
 
         Raises:
-            TargetError: Nothing of the capture could be replayed.
+            TargetError: No part of the capture could be replayed.
         """
         began_ns, cpu_ns = time.time_ns(), time.process_time_ns()
         rows = [self._turn(block, arm, number) for arm, number, *_ in slices]
@@ -219,7 +219,7 @@ class ReplayLoad(PartWriter):
         return row, told
 
     def _request(self, arm: int) -> JsonObject:
-        """Return the input of the core's replay; it contains passwords, so it must be kept in memory only."""
+        """Return the input for the core's replay; it contains passwords, so it must be kept in memory only."""
         own, work = self.spec["arms"][arm], self.ready.plan.workload
         connection = dict(own["connection"])
         connection["options"] = " ".join(filter(None, (connection.get("options"), LIMITS)))
@@ -239,7 +239,7 @@ class ReplayLoad(PartWriter):
     def _keep(
         self, block: int, arm: int, number: int, columns: dict[str, list[int]], failures: list[tuple[str, bool]]
     ) -> None:
-        """Add the turn's transactions to the block's part."""
+        """Add a turn's transactions to the block's evidence part."""
         count = len(columns["session"])
         same = {"slice": number, "statement": self.statement, "kind": _TRANSACTION, "intended_ns": -1}
         whole = {**columns, **{name: [value] * count for name, value in same.items()}}
@@ -258,7 +258,7 @@ def drop_sql(target: Postgres, name: str) -> str:
 
 @contextlib.contextmanager
 def _server_errors(target: Postgres, what: str) -> Iterator[None]:
-    """Turn errors of the server into `TargetError`, and a stop request into `Interrupted`."""
+    """Return a context that turns server errors into `TargetError`, and a stop request into `Interrupted`."""
     import psycopg
 
     from dbdyno.base.signals import Interrupted

@@ -5,9 +5,10 @@
     watch.report["wal_bytes"]
 
 WAL and checkpoints are those of the whole server, temporary files those of the database, waits those of this role's
-sessions in it. What the role or the version does not show is named with its reason, and the replay goes on.
+sessions in the database. If the role or the server version does not show something, the report names it with the
+reason, and the replay continues.
 
-Limits: waits are sampled, so `waits` are numbers of samples; a busy server may be sampled less often than asked.
+Limits: waits are sampled, so `waits` are numbers of samples; a busy server may be sampled less often than requested.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _SAMPLED_S = 0.1
 """Time between two samples of active sessions [s]."""
 _FRESH_SINCE = 150_000
-"""Server version from which counters of ended sessions are visible at once."""
+"""Lowest server version in which counters of ended sessions are visible immediately."""
 _FRESH_S = 0.6
 """Time after which older servers show the counters of ended sessions [s]."""
 _CHECKPOINTER_SINCE = 170_000
@@ -70,7 +71,7 @@ class ReplayWatch:
         return found
 
     def _query(self, name: str, question: LiteralString) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; none if the server refuses it, with the reason recorded."""
+        """Return the rows of a query; if the server refuses it, record the reason and return no rows."""
         import psycopg
 
         if name in self.missing:

@@ -48,7 +48,7 @@ class UnrestoredPostgres:
 
 @contextlib.contextmanager
 def open_server(target: str) -> Iterator[UnrestoredPostgres]:
-    """Open the server of a connection string.
+    """Open the server that a connection string names.
 
     Raises:
         TargetError: The server does not answer.

@@ -80,7 +80,7 @@ _PROBES: dict[str, LiteralString] = {
 
 
 class Postgres(EngineTarget):
-    """A server that has answered once, made by `open_target`, `open` or `on`; `engine` is set if it is embedded."""
+    """A server that has answered once, from `open_target`, `open` or `from_engine`; `engine` is set if embedded."""
 
     engine: EmbeddedPostgres | None
 
@@ -116,7 +116,7 @@ class Postgres(EngineTarget):
 
     @classmethod
     def open(cls, dsn: str, *, keep_first: bool = False) -> Postgres:
-        """Return the server of a connection string; `keep_first` reuses its first connection for the first `connect`.
+        """Return the server of a connection string; with `keep_first` the first `connect` reuses the first connection.
 
         Raises:
             TargetError: The string is not PostgreSQL's, or the server does not answer.
@@ -169,13 +169,13 @@ class Postgres(EngineTarget):
         """Raise an error if the user's configuration names the server as live.
 
         Raises:
-            TargetError: It does, or the configuration cannot be read.
+            TargetError: The configuration names the server as live, or cannot be read.
         """
         if not self.is_embedded:
             refuse_live(self._parameters["host"], int(self._parameters["port"]), self.safe_dsn)
 
     def libpq_parameters(self) -> dict[str, str]:
-        """Return all libpq parameters, including the password: for a pipe, never for a file."""
+        """Return all libpq parameters, including the password; send them only through a pipe, never to a file."""
         return {**self._parameters, "application_name": CONTROL_NAME}
 
     def conninfo(self) -> JsonObject:
@@ -256,7 +256,7 @@ class Postgres(EngineTarget):
         self.engine.restart()
 
     def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
-        """Return an undo that runs these statements here; if the server is not ours, the guardian retries for hours."""
+        """Return an undo that runs these statements here; it is retried for hours if dbdyno did not start the server."""
         from dbdyno.bench.undo import SqlUndo
 
         patience_s = 2.0 if self.is_embedded else 10.0
@@ -290,7 +290,7 @@ class Postgres(EngineTarget):
         return next((reason for reason, holds in reasons.items() if holds), None)
 
     def facts(self) -> JsonObject:
-        """Return what the run's manifest says of the server and its machine; `settings` holds all non-default settings.
+        """Return the server and machine facts for the run's manifest; `settings` holds all non-default settings.
 
         Facts that this role may not see are missing.
         """
@@ -307,7 +307,7 @@ class Postgres(EngineTarget):
         return self._with_settings(facts, rows, shown_value)
 
     def is_here(self, conn: Connection) -> bool:
-        """Return True if the server runs on this machine: its address is local and this machine has its process."""
+        """Return True if the server's address is local and its process runs on this machine."""
         pid = _first_value(conn, "select pg_backend_pid()")
         return _is_local(self._reached) and pid is not None and server_is_here(int(pid))
 

@@ -1,10 +1,10 @@
 """Settings of servers that dbdyno did not start, during a run: claimed, recorded, read back, restored.
 
-claim_servers           no other run may alter them; held until the guardian exits
-refuse_left_settings    values left by a killed run would be taken for the previous values
-settings_to_restore     previous values, stored in the manifest before the first change
-read_back               in every turn, at its beginning and its end
-settled                 the manifest notes whether all settings are restored
+claim_servers               takes a lock against other runs; it is held until the guardian exits
+refuse_leftover_settings    refuses values left by a killed run, which would be taken for the previous values
+settings_to_restore         returns the previous values, for the manifest
+record_settings             stores them before the first change, and at the end whether all settings are restored
+read_back                   checks the values in every turn, at its beginning and its end
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _altered_settings(ready: PreparedPlan) -> dict[str, tuple[Postgres, dict[str, str]]]:
-    """Return, per server that is not ours, the settings that any arm alters there, with their previous values."""
+    """Return, for each server not started by dbdyno, the settings that arms alter there and their previous values."""
     found: dict[str, tuple[Postgres, dict[str, str]]] = {}
     for arm in ready.arms:
         for change in arm.server_changes():
@@ -60,7 +60,7 @@ def refuse_leftover_settings(ready: PreparedPlan, folder: Path) -> None:
 
 
 def settings_to_restore(ready: PreparedPlan, run: Run) -> dict[str, object]:
-    """Return what the manifest says of the settings that the run alters: enough to restore them."""
+    """Return what the manifest says about the settings that the run alters, enough to restore them."""
     from dbdyno.bench.engine import unrestored_settings
     from dbdyno.bench.postgres.altered_settings import read_entries
     from dbdyno.bench.postgres.settings import read_facts
@@ -86,7 +86,7 @@ def settings_to_restore(ready: PreparedPlan, run: Run) -> dict[str, object]:
 def record_settings(run: Run, ready: PreparedPlan, guardian: Guardian) -> Iterator[None]:
     """Record previous settings in the manifest before the first change, and at the end whether they are restored.
 
-    The lock carries the run's name meanwhile.
+    While the context lasts, the lock carries the run's name.
     """
     from dbdyno.base.errors import Error
 
@@ -102,7 +102,7 @@ def record_settings(run: Run, ready: PreparedPlan, guardian: Guardian) -> Iterat
 
 
 def read_back(ready: PreparedPlan, number: int) -> None:
-    """Check in a new session that the settings that any arm alters have this arm's values.
+    """Check in a new session that every setting that any arm alters has this arm's value.
 
     Raises:
         SettingMismatchError: A setting has another value.
@@ -123,7 +123,7 @@ def read_back(ready: PreparedPlan, number: int) -> None:
 
 @contextlib.contextmanager
 def server_errors() -> Iterator[None]:
-    """Turn the loss of a server or its connection into a `TargetError` with a next step."""
+    """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""
     import psycopg
 
     try:

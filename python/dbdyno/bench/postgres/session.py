@@ -8,12 +8,12 @@
     any of them                             after `PROBE_S` the server is probed on a second connection; if that
                                             is silent as well, the wait ends
 
-The limits apply to silence: each byte that arrives restarts the time. TCP's own mechanisms (keepalives,
-`tcp_user_timeout`) are set as well, but they detect only a peer that no longer acknowledges; a proxy or a firewall that
-drops what it has acknowledged is detected by these deadlines only.
+The limits apply to silence: each byte that arrives restarts them. TCP's own mechanisms (keepalives, `tcp_user_timeout`)
+are set as well, but they detect only a peer that no longer acknowledges; only these limits detect a proxy or a firewall
+that drops what it has acknowledged.
 
-A session can also be stopped: if `stop` returns True while it waits, the statement is cancelled and `StopRequested`
-raised. An interruption (Ctrl-C) closes the connection without waiting.
+A session can also be stopped: if `stop` returns True while the session waits, the statement is cancelled and
+`StopRequested` raised. An interruption (Ctrl-C) closes the connection without waiting.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""libpq parameters of all our connections, unless the target sets its own."""
+"""libpq parameters of all connections that dbdyno opens, unless the target sets them itself."""
 
 
 class NoAnswer(psycopg.OperationalError):
@@ -132,7 +132,7 @@ def open_session(
 ) -> Session:
     """Open a connection in autocommit mode that prepares no statements unless asked to.
 
-    Behind a pooler the name of a prepared statement could stand for another client's.
+    Behind a pooler the name of a prepared statement could refer to another client's statement.
 
     Args:
         parameters: libpq parameters, and those of psycopg's `connect`.
@@ -178,7 +178,7 @@ _EVENTS = {
 
 
 def _ready(event: int) -> int:
-    """Return what libpq may do now; a closed socket counts as readable, because reading tells how it ended."""
+    """Return what libpq may do now; a closed socket counts as readable, because reading shows why it was closed."""
     if event & select.POLLNVAL:
         raise psycopg.OperationalError("the connection was closed")
     ready = 0

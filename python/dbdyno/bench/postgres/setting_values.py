@@ -1,4 +1,4 @@
-"""Values of PostgreSQL's settings as text: written, parsed with their units, compared; needs no engine.
+"""Values of PostgreSQL's settings as text: how they are written, parsed with units and compared, without an engine.
 
 The rules are those of PostgreSQL's own parser of configuration values: booleans may be abbreviated, whole numbers may
 be hexadecimal or octal and may have a fraction and a unit, and a number without a unit is in the setting's base unit
@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d++(?:\.\d*+)?|\.\d++)(
 
 @dataclass(frozen=True, slots=True)
 class SettingFact:
-    """Row of pg_settings for one setting; `setting` is the value in effect, in `unit`."""
+    """Row of pg_settings for one setting; `setting` is the value in effect, in the unit `unit`."""
 
     name: str
     setting: str
@@ -106,7 +106,7 @@ def problem_with(fact: SettingFact, text: str) -> str | None:
 
 
 def same_value(fact: SettingFact, wanted: str) -> bool:
-    """Return True if the value in effect (`fact.setting`) equals the wanted one, however they are written."""
+    """Return True if the value in effect (`fact.setting`) equals the wanted one, even if it is written differently."""
     if fact.vartype == "bool":
         return parse_bool(fact.setting) == parse_bool(wanted)
     if fact.vartype == "enum":
@@ -122,7 +122,7 @@ def same_value(fact: SettingFact, wanted: str) -> bool:
 
 
 def with_unit(fact: SettingFact, number: str | None) -> str:
-    """Return a bare number of pg_settings with its unit: 16 of a setting in `8kB` gives `128kB`."""
+    """Return a bare number of pg_settings with its unit: 16 in a setting with the unit `8kB` gives `128kB`."""
     match = re.fullmatch(r"(\d+)(\D+)", fact.unit or "")
     if match and number:
         return f"{int(number) * int(match.group(1))}{match.group(2)}"
@@ -132,7 +132,7 @@ def with_unit(fact: SettingFact, number: str | None) -> str:
 def parse_bool(text: str) -> bool | None:
     """Parse a boolean as PostgreSQL does, or return None if the text is not a boolean.
 
-    Accepted are on, off, 1, 0, and unambiguous prefixes of true, false, yes, no, on and off.
+    It accepts on, off, 1, 0, and unambiguous prefixes of true, false, yes, no, on and off.
     """
     low = text.strip().lower()
     if low in ("on", "1") or (low and ("true".startswith(low) or "yes".startswith(low))):
@@ -143,7 +143,7 @@ def parse_bool(text: str) -> bool | None:
 
 
 def parse_number(text: str, fact: SettingFact) -> float | None:
-    """Return the number in the setting's base unit (rounded for whole-number settings), or None for other texts."""
+    """Return the number in the setting's base unit (rounded for integer settings), or None if the text is no number."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

@@ -6,7 +6,7 @@
 | superuser | session | superuser, or SET on that parameter (PostgreSQL 15+) |
 | backend, superuser-backend | connection | sent as `-c name=value` when connecting |
 | sighup | reload | ALTER SYSTEM, pg_reload_conf() |
-| postmaster | restart | ALTER SYSTEM, and an engine that we started |
+| postmaster | restart | ALTER SYSTEM, and an engine that dbdyno started |
 | internal | refused | - |
 
 Values of session settings are tested on the engine itself, in a transaction that is rolled back. The others are checked
@@ -52,7 +52,7 @@ TRANSACTION_ONLY = {
     "transaction_read_only": "default_transaction_read_only",
     "transaction_deferrable": "default_transaction_deferrable",
 }
-"""Settings that last for one transaction, and their lasting counterparts."""
+"""Settings that last for one transaction only, each with the setting that lasts for the session."""
 
 NOT_OURS = {
     "application_name": "dbdyno names its sessions by it, to tell the arms apart",
@@ -148,7 +148,7 @@ def connection_options(changes: Sequence[SettingChange]) -> str | None:
 
 
 def alter_system_sql(name: str, value: str | None) -> str:
-    """Return ALTER SYSTEM for one setting; None removes the entry. Lists are passed element by element."""
+    """Return an ALTER SYSTEM statement for one setting; None removes the entry, and lists are passed by element."""
     from psycopg import sql
 
     identifier = sql.Identifier(*name.split("."))
@@ -160,7 +160,7 @@ def alter_system_sql(name: str, value: str | None) -> str:
 
 
 def _try_in_session(conn: Connection, changes: Sequence[SettingChange]) -> None:
-    """Let the engine itself accept or refuse the values, all in one transaction that is rolled back."""
+    """Check that the engine accepts the values, all in one transaction that is rolled back."""
     import psycopg
 
     with conn.transaction(force_rollback=True):
@@ -268,6 +268,6 @@ def _unknown(conn: Connection, name: str) -> TargetError:
 
 
 def _printable(text: str) -> str:
-    """Return a user's text for a message, without control characters and with at most 80 characters."""
+    """Return a user's text for use in a message: without control characters, at most 80 characters."""
     plain = "".join(char if char.isprintable() else "?" for char in text)
     return plain if len(plain) <= 80 else plain[:77] + "..."

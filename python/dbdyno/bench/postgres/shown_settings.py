@@ -1,4 +1,4 @@
-"""Settings as evidence may hold them: values that may contain a secret are hidden."""
+"""Settings as they may appear in evidence: values that may contain a secret are hidden."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo
 """Settings whose value may contain a secret."""
 CREDENTIALS = r"passw(or)?d\s*="
 SECRET_WORDS = ("pass", "secret", "token", "_command", "conninfo")
-"""Words of which each secret's name contains one; a server finds a word three times as fast as the pattern."""
+"""Words one of which is in the name of every secret setting; servers find them three times as fast as the pattern."""
 
 
 def shown_value(name: str, value: str | None) -> str:
-    """Return a setting's value as evidence may hold it, with a value that may contain a secret hidden."""
+    """Return a setting's value as it may appear in evidence: hidden if it may contain a secret."""
     text = value or ""
     if text and (SECRET_NAMES.search(name.lower()) or re.search(CREDENTIALS, text, re.I)):
         return "(hidden)"

@@ -49,7 +49,7 @@ class StatementCache:
     whole: bool
 
     def as_row(self) -> dict[str, int]:
-        """Return the values under the names of a load's report."""
+        """Return the values by the names that a load's report uses."""
         return {
             "kept_statements": self.statements,
             "kept_bytes": self.statement_bytes,
@@ -59,7 +59,7 @@ class StatementCache:
 
 
 def cache_in_log(log: str, pid: int) -> StatementCache | None:
-    """Return the contents of a session's memory report in the log, or None if its last line is not there yet."""
+    """Return the session's memory report from the log, or None if the report's last line has not been written yet."""
     statements = size = 0
     whole = True
     for line in log.splitlines():

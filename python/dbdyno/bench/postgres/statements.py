@@ -1,9 +1,9 @@
 """Counters per statement, from the extension pg_stat_statements.
 
-They are read as rows of the `metrics` evidence: one object per statement (its query identifier), with the columns that
-this version of the extension has. Only the current database and only top-level statements are read; nothing is reset.
-Texts are read once, at the end, and only for the requested identifiers: on a busy server all texts together can be many
-megabytes.
+The counters are rows of the `metrics` evidence: one object per statement, named by its query identifier, with the
+columns that this version of the extension has. Only the current database and only top-level statements are read;
+nothing is reset. Texts are read once, at the end, and only for the requested identifiers: on a busy server all texts
+together can be many megabytes.
 
 Limits: a statement that the extension evicted and added again starts at zero; the difference of its counters is then
 unknown, and the reader must leave it out.
@@ -43,14 +43,14 @@ COLUMNS = (
     ("blk_read_time", "read_time", "ns", 1_000_000),
     ("shared_blk_read_time", "read_time", "ns", 1_000_000),
 )
-"""Columns as (column of the view, metric, unit, factor); names changed in 13 and 17.
+"""Columns as (column of the view, metric, unit, factor); the names changed in PostgreSQL 13 and 17.
 
 Planning is counted only if `pg_stat_statements.track_planning` is on.
 """
 
 
 def preload_setting() -> dict[str, str]:
-    """Return the setting with which an embedded engine counts statements.
+    """Return the setting that makes an embedded engine count statements.
 
     Raises:
         TargetError: The server's binaries come without the extension.
@@ -128,7 +128,7 @@ def statement_counters(conn: Connection, clock: Callable[[], int] = time.time_ns
 
 
 def statement_texts(conn: Connection, statements: Iterable[str]) -> dict[str, str]:
-    """Return the texts of these identifiers, with the engine's placeholders; those that it has evicted are missing."""
+    """Return the texts of these statements, with the engine's placeholders; evicted statements are missing."""
     import psycopg
 
     wanted = [int(statement) for statement in statements]

@@ -9,9 +9,10 @@ A sample represents its session's time since the previous sample, about one peri
 half to one and a half periods apart): a fixed period of 100 ms would synchronize with slices of 50 ms and see one arm
 only.
 
-Sampled are the load's sessions while they work or hold a transaction open, and the background processes that write the
-log or the data, unless they are idle. Their `object` is PostgreSQL's backend type; `arm` is empty if it is unknown.
-Statement texts are never read. Limits: without pg_read_all_stats the background processes are invisible.
+It samples the load's sessions while they work or hold a transaction open, and the background processes that write the
+log or the data, unless they are idle. The `object` of a background process is PostgreSQL's backend type; `arm` is empty
+if it is unknown. Statement texts are never read. Limits: without pg_read_all_stats the background processes are
+invisible.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ where (application_name = any(%s)
 def application_names(arms: Sequence[str]) -> dict[str, str]:
     """Return the application_name of each arm's sessions: `dbdyno/<arm>`, distinct, and as PostgreSQL stores it.
 
-    The engine truncates names at 63 bytes and replaces characters that are not printable ASCII, so that is done here
-    first.
+    The engine truncates names to 63 bytes and replaces characters that are not printable ASCII, so this function does
+    the same beforehand.
     """
     names: dict[str, str] = {}
     for index, arm in enumerate(arms):
@@ -92,7 +93,7 @@ class Watcher(PostgresPoller):
         self._block = 0
 
     def mark(self, arm: str | None, block: int) -> None:
-        """Assign the samples from now on to this block, and to `arm` if one runs alone (None if arms alternate)."""
+        """Assign all later samples to this block, and to `arm` if it runs alone (None if arms alternate)."""
         with self._lock:
             self._arm, self._block = arm, block
             self._from_here()

@@ -1,9 +1,9 @@
 """How each libpq option is treated by the load's own client.
 
 The control connection uses libpq; the load is sent by dbdyno's own client, which must never be less strict. Each libpq
-option therefore has a row here: it is *passed* on and honoured, it is *settled* (the control connection has settled it,
-or it has no meaning for this client, and the row says why), or it is *refused* before the load sends a byte. An option
-that is not in the table is refused as well.
+option therefore has a row here: it is *passed* on and honoured, it is *settled* (the control connection has already
+dealt with it, or it has no meaning for this client, and the row says why), or it is *refused* before the load sends a
+byte. An option that is not in the table is refused as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Option:
 
     Attributes:
         how: 'passed', 'settled' or 'refused'.
-        reason: Why it is settled or refused.
+        reason: Why the option is settled or refused.
         harmless: Values with which a refused option has no effect and is accepted.
     """
 
@@ -108,7 +108,7 @@ _COUNTS = {
 
 
 def refusal(options: Mapping[str, str]) -> str | None:
-    """Return why the load's client cannot honour these options, as a sentence, or None if it can."""
+    """Return a sentence that says why the load's client cannot honour these options, or None if it can."""
     for keyword, value in options.items():
         option = OPTIONS.get(keyword)
         if keyword == "sslcert" and options.get("sslcertmode") == "disable":
@@ -125,8 +125,8 @@ def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path |
 
     Args:
         options: libpq's options.
-        encrypted: True if the control connection uses TLS; if the user leaves that to the server, the load uses the
-            same.
+        encrypted: True if the control connection uses TLS; if the user leaves the choice to the server, the load does
+            the same as the control connection.
         home: Folder in which libpq looks for `.postgresql`; None means the user's home folder.
 
     Raises:

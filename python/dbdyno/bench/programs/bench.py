@@ -1,7 +1,7 @@
 """Commands on this host as a bench: an operation starts a program and waits for its end.
 
-Each session runs one command after the other, so `sessions = 4` keeps four running. The output of programs is
-discarded; of a failed one the exit code and the last line of stderr are kept. No shell is used.
+Each session runs one command after the other, so with `sessions = 4` four commands run at any time. The output of
+programs is discarded; if a program fails, its exit code and the last line of its stderr are kept. No shell is used.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ProgramBench(PassiveBench):
         self.done = 0
 
     def refusal(self, plan: Plan) -> str | None:
-        """Return None if the plan has a command and uses nothing that only an engine has, otherwise the reason."""
+        """Return None if the plan has a command and needs no database engine, otherwise the reason."""
         if plan.workload.command is None:
             return "its workload is not a command"
         if any(plan.rate_of(arm) is not None for arm in plan.arms):
@@ -94,10 +94,10 @@ class ProgramBench(PassiveBench):
         return list(lines)
 
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Find the programs and lay out the run.
+        """Find the programs and prepare the run.
 
         Raises:
-            PlanError: A command cannot be started, or a file cannot be made.
+            PlanError: A command cannot be started, or a file cannot be generated.
         """
         # Nothing is observed while the programs run, so there is no cost of observation to measure.
         self.plan = plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
@@ -132,7 +132,7 @@ class ProgramBench(PassiveBench):
         )
 
     def facts(self) -> Facts:
-        """Return the machine, and the cost of a start."""
+        """Return facts about the machine, and the cost of starting a program."""
         rows = [
             arm_row(
                 self.plan,
@@ -191,7 +191,7 @@ class ProgramBench(PassiveBench):
         self.held.close()
 
     def _words(self, arm: int, session: int) -> tuple[list[str] | None, list[str]]:
-        """Return a session's commands, each as words: the one before each operation (or None), and the operation."""
+        """Return a session's two commands as words: one to run before each operation (or None), and the operation."""
         plan = self.plan
         work, own, where = plan.workload, plan.arms[arm], f"arm {plan.arms[arm].name!r}"
         made = {name: str(self.folder / name) for name in work.files}
@@ -300,7 +300,7 @@ TIMED_OUT = 1000
 
 
 SESSION = "session"
-"""Variable that holds the number of the session that starts the program, from 0."""
+"""Name of the variable that holds the number of the session that starts the program, counted from 0."""
 
 
 def _printable_variables(plan: Plan, arm: Arm) -> dict[str, str]:
@@ -344,7 +344,7 @@ def _kill(running: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _code(code: int) -> str | None:
-    """Return an exit as five characters, like an SQLSTATE: `X0001` for exit 1, `S0009` for signal 9, or `TIMED`."""
+    """Return an exit status as five characters, like SQLSTATE: `X0001` for exit 1, `S0009` for signal 9, or `TIMED`."""
     if code == 0:
         return None
     return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"

@@ -19,7 +19,7 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
     """Return the words of a command to start, with the full path of its program.
 
     Raises:
-        PlanError: The program does not exist, or `fill_in_variables` raises it.
+        PlanError: The program does not exist, or `fill_in_variables` raises this error.
     """
     words = fill_in_variables(command, variables, where)
     program = words[0] if "/" in words[0] else find_program(words[0])
@@ -31,7 +31,7 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
 
 
 def fill_in_variables(command: str, variables: Mapping[str, str], where: str) -> list[str]:
-    """Return the words of a command with the variables' values filled in; `{{` and `}}` are braces.
+    """Return the words of a command with the variables' values filled in; `{{` and `}}` stand for single braces.
 
     Raises:
         PlanError: A quote is not closed, the command is empty, or a variable is unknown.

@@ -1,6 +1,6 @@
 """Generated files that a plan uses in its commands: `files = {corpus = "text 16MiB", source = "c-project 24"}`.
 
-They are identical wherever and whenever they are made, so that runs on two machines work on the same bytes:
+The files are identical wherever and whenever they are generated, so that runs on two machines work on the same bytes:
 
     text SIZE      English-like words drawn from a fixed vocabulary; zstd -3 makes about a fifth of it
     c-project N    N C files of some 100 lines with a Makefile: `make -C DIR OUT=DIR2` compiles into DIR2, a path in it

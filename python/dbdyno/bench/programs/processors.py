@@ -1,7 +1,7 @@
-"""Who used the CPUs: this process with its children, or other processes.
+"""CPU use by this process and its children, and by all other processes.
 
-The kernel counts how long the CPUs of this process were not idle (/proc/stat, steal included), and what this process
-and its ended children used. The rest was used by others.
+The kernel counts how long the CPUs of this process were not idle (/proc/stat, steal included), and how much CPU time
+this process and its ended children used. The rest was used by other processes.
 
 Limits: clock ticks of 10 ms; a program that still runs, and daemons that left their parents, count as others. If
 /proc/stat cannot be read, there is no result.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 STAT = Path("/proc/stat")
 _BUSY = (0, 1, 2, 5, 6, 7)
-"""Columns user, nice, system, irq, softirq, steal; guest times are included in user."""
+"""Columns of /proc/stat that count as busy: user (with guest times), nice, system, irq, softirq and steal."""
 
 
 @dataclass(frozen=True)

@@ -108,9 +108,9 @@ def command(
 ) -> None:
     """Judge a server, snapshots, a run, a recording of cells, a trace, a storage stack or this host.
 
-    Each finding has its figures and where they stand, the effect to expect, the fix, its risk, its source, and what
-    would refute it. Fixes are printed, never run: a server is only read, with limits on every statement and lock.
-    Rules that could not be judged are listed with the reason. Only --prove runs anything, on the --target named.
+    Each finding has its figures and their place, the expected effect, the fix, its risk, its source, and what would
+    disprove it. Fixes are printed, never run: a server is only read, with limits on every statement and lock. Rules
+    that could not be judged are listed with the reason. Only --prove runs anything, on the --target named.
 
     \b
     dbdyno advise postgresql://me@db1/app
@@ -156,10 +156,10 @@ def command(
 
 
 def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
-    """Return the evidence with the fast device that was requested.
+    """Return the evidence, extended by the requested fast device.
 
     Raises:
-        AdviceError: the evidence does not show what was read.
+        AdviceError: the evidence does not show how much was read.
     """
     from dataclasses import replace
 
@@ -178,7 +178,7 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
 
 
 def _with_machine(facts: Facts, machine: Path | None, sessions: int | None, load: Load | None) -> Facts:
-    """Return the evidence with what a calibrated machine predicts, or with the reason why nothing is predicted."""
+    """Return the evidence with a calibrated machine's predictions, or with the reason why there are none."""
     from dbdyno.advise.predictions import with_machine, without_machine
 
     if machine is not None:
@@ -220,7 +220,7 @@ def _judge(facts: Facts, rules: tuple[Rule, ...], named_on: str) -> JsonObject:
     """Judge the evidence, and return the advice as data for its page.
 
     Raises:
-        AdviceError: rules were named, and none of them is for this subject.
+        AdviceError: rules were named, but none of them applies to this subject.
     """
     from dbdyno.advise.judge import applicable_rules, judge
     from dbdyno.advise.proofs import stored_proofs
@@ -248,13 +248,13 @@ def _show_rules(rules: tuple[Rule, ...], output: Output) -> None:
 
 
 def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:
-    """Return the evidence of the named subject."""
+    """Return the evidence about the named subject."""
     found = None if on.startswith("snap:") else _evidence_of_place(on)
     return found or _recorded_evidence(on, folder, store, target)
 
 
 def _evidence_of_place(on: str) -> Facts | None:
-    """Return the evidence of a server, host or description, or None if the name refers to something recorded."""
+    """Return the evidence from a server, host or description, or None if the name refers to a recording."""
     if on == "host":
         from dbdyno.advise.host.read import read as read_host
 
@@ -275,7 +275,7 @@ def _evidence_of_place(on: str) -> Facts | None:
 
 
 def _recorded_evidence(on: str, folder: Path, store: Path, target: str | None) -> Facts:
-    """Return the evidence of snapshots, a trace, a recording of cells or a run."""
+    """Return the evidence from snapshots, a trace, a recording of cells or a run."""
     if on.startswith("snap:"):
         from dbdyno.advise.engines.postgres.snapshots import read as read_snapshots
         from dbdyno.cli.snap.options import report_damage

@@ -56,7 +56,7 @@ def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force
     """Write a plan for each testable finding; report on stderr which findings cannot be tested and why.
 
     Raises:
-        AdviceError: a file exists and `force` is not given; nothing has been written then.
+        AdviceError: a file exists and `force` is False; in that case nothing is written.
     """
     from dbdyno.advise.experiments import plan_text, untestable
     from dbdyno.cli.output import write_text
@@ -152,7 +152,7 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
 
 
 def _ask(plan: Plan, where: str, yes: bool) -> None:
-    """Show what a changed or foreign plan would do, and ask for confirmation."""
+    """Show what a plan that was changed or comes from elsewhere would do, and ask for confirmation."""
     from dbdyno.base.dsn import without_secrets
     from dbdyno.bench.kinds import kind_of
     from dbdyno.cli.cells.options import confirm

@@ -26,7 +26,7 @@ ROWS = {
 def command() -> None:
     """Query storage cells over SSH, all at once.
 
-    Values are shown beside their meaning; only what may be summed is summed.
+    Values are shown with their meaning; they are summed only if a sum is meaningful.
 
     \b
     dbdyno cells show --hosts exa1cel01,exa1cel02 --mask 'FC_IO_RQ_R.*'

@@ -27,8 +27,8 @@ from dbdyno.cli.parameters import FILE, option_with_default
 def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **reach: Any) -> None:
     """Copy FILES to every cell, into an existing folder.
 
-    A file arrives whole or not at all, with its mode, and replaces one of the same name. Exit 2 when a copy failed;
-    the others go on.
+    A file arrives completely or not at all, with its mode, and replaces a file of the same name. Exit 2 if a copy
+    failed; the other copies continue.
 
     \b
     dbdyno cells copy -H @cell_group checks.sh --directory /tmp

@@ -35,9 +35,10 @@ def command(
 ) -> None:
     """Show what happened on the cells between BEFORE and AFTER.
 
-    Differences of counters, rates over each cell's own times, latencies, and which device was first in the flash log.
+    It shows differences of counters, rates over each cell's own times, latencies, and which device was first in the
+    flash log.
 
-    A side is a recording (a run: its last round), or a file of what CellCLI printed.
+    BEFORE and AFTER are each a recording (of a run its last round is used), or a file with output of CellCLI.
 
     \b
     dbdyno cells diff before.txt after.txt --mask 'FL_.*'
@@ -112,7 +113,7 @@ def _lines(rows: list[CounterChange]) -> list[dict[str, str]]:
 
 
 def report_missing_changes(entries: list[MissingChange]) -> None:
-    """Print which cells have counters without a difference, and why."""
+    """Print which cells have counters for which no difference can be computed, and why."""
     told: dict[tuple[str, str], int] = {}
     for entry in entries:
         key = (entry["cell"], entry["verdict"])

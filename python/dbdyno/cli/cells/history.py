@@ -25,8 +25,8 @@ WEEK_S = 7 * 86_400
 def command(last: float, out: Path, **reach: Any) -> None:
     """Make a recording of the last hours from the history that cells keep.
 
-    Cells keep each minute for a week by default (LIST METRICHISTORY), so no watch needs to have run. Exit 2 when a
-    cell failed.
+    Cells keep each minute for a week by default (LIST METRICHISTORY), so no watch needs to have run. Exit 2 if a cell
+    failed.
 
     \b
     dbdyno cells history -H @cell_group --last 2h --out lunch

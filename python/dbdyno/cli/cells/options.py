@@ -1,4 +1,4 @@
-"""Options shared by the commands on cells: which cells, how to reach them; and messages about problems."""
+"""Options shared by the commands on cells (which cells, and how to reach them), and messages about problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ mask_option = click.option(
 
 
 def reach_options(function: F) -> F:
-    """Add --hosts and the options for reaching them; `access_of` and `hosts_from` read them."""
+    """Add --hosts and the options for reaching the hosts; `access_of` and `hosts_from` read these options."""
     hosts = click.option(
         "-H",
         "--hosts",
@@ -51,7 +51,7 @@ def reach_options(function: F) -> F:
 
 
 def access_options(function: F) -> F:
-    """Add the options for reaching cells that are not named by --hosts; `access_of` reads them."""
+    """Add the options for reaching cells that are not named by --hosts; `access_of` reads these options."""
     options = (
         click.option("-l", "--user", metavar="NAME", help="User name for the login on the cells."),
         click.option(
@@ -90,7 +90,7 @@ def access_options(function: F) -> F:
 
 
 def hosts_from(reach: Mapping[str, Any]) -> list[Host]:
-    """Return the cells given by `reach_options`."""
+    """Return the cells that the options added by `reach_options` name."""
     from dbdyno.cells.hosts import hosts_of
 
     groups = [f"@{file}" for file in reach.get("groups", ())]
@@ -98,7 +98,7 @@ def hosts_from(reach: Mapping[str, Any]) -> list[Host]:
 
 
 def access_of(reach: Mapping[str, Any]) -> Access:
-    """Return how to reach the cells."""
+    """Return the access to the cells that the options specify."""
     from dbdyno.cells.ssh import Access
 
     return Access(
@@ -158,7 +158,7 @@ def report_duplicates(collection: Collection) -> None:
 
 
 def _name_and_address(host: Host) -> str:
-    """Return a cell's own name, followed by its address if that differs."""
+    """Return the name that a cell gives itself, followed by its address if that differs."""
     from dbdyno.cells.identity import address_of
 
     way = address_of(host)

@@ -38,7 +38,7 @@ every_option = option_with_default(
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Record every metric of every cell, now and once per period.
 
-    Exit 2 when a cell failed in any round.
+    Exit 2 if a cell failed in any round.
 
     \b
     dbdyno cells record -H @cell_group --for 1h --out before

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
     """Restore the IORM plans that the cells had before RUN, a run of flash-log.
 
-    For a run whose machine stopped, or whose cells could not be reached at its end. Every cell is looked at first, by
-    the addresses of the options and of your SSH configuration, not by those in RUN. A plan that somebody else made
-    since is left as it is. Exit 2 where a cell does not show the plan that was found.
+    Use it after a run whose machine stopped, or whose cells could not be reached at its end. Every cell is checked
+    first, at the addresses from the options and your SSH configuration, not at those in RUN. A plan that somebody else
+    has set since then is not changed. Exit 2 if a cell does not show the plan that it had before RUN.
 
     \b
     dbdyno cells restore last --dry-run
@@ -82,7 +82,7 @@ def _show(undo: PlanUndo, plans: dict[Host, CurrentPlan]) -> None:
 
 
 def _put_back(undo: PlanUndo) -> int:
-    """Restore the plans, report each cell, and return the number of cells that show their plan again."""
+    """Restore the plans, report each cell, and return the number of cells that show their previous plan again."""
     problems = undo.restore_plans()
     for host in undo.directives_before:
         if host in problems:

@@ -52,7 +52,8 @@ def _run_options(function: Any) -> Any:
 def command(text: str, shell: bool, **given: Any) -> None:
     """Run COMMAND on every cell, in CellCLI or, with --shell, in the shell.
 
-    What does not begin with list, describe or help asks first. Exit 2 when it failed on any cell.
+    A command that does not begin with list, describe or help asks for confirmation first. Exit 2 if it failed on any
+    cell.
 
     \b
     dbdyno cells run -H @cell_group 'list flashcache detail'
@@ -130,8 +131,8 @@ async def _send(
 ) -> list[tuple[Command, list[Answer]]]:
     """Send the commands in order until one fails on any cell, and return all answers.
 
-    Answers are printed as they arrive, under the cells' own names, unless `apart` is None. Connections stay open
-    between the commands.
+    Answers are printed as they arrive, under the names that the cells give themselves, unless `apart` is None.
+    Connections stay open between the commands.
     """
     from dbdyno.cells.commands import group_answers, names_of, remove_lines
     from dbdyno.cells.identity import renamed_answers

@@ -33,8 +33,8 @@ _STRICT = (
 def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:
     """Set up SSH keys on every cell.
 
-    Make an ed25519 key if there is none, show the host key of every cell, and install the public key on each. What is
-    done already is left as it is; a second call changes nothing.
+    Make an ed25519 key if there is none, show the host key of every cell, and install the public key on each. Steps
+    that are already done are skipped; a second call changes nothing.
 
     The first visit to a cell may need its password: the system's ssh asks for it on the terminal.
 
@@ -138,7 +138,7 @@ def _trust(host_keys: Sequence[HostKey], known_hosts: Path, accept_new: bool) ->
 def _install(hosts: Sequence[Host], key: Path, reach: Mapping[str, Any]) -> list[Host]:
     """Install the key on cells that do not have it yet, and return the cells on which that failed.
 
-    Cells are reached with the key itself, then with other keys, then with the system's ssh. A cell that permits the
+    A login is tried with the key itself, then with other keys, then with the system's ssh. A cell that permits the
     login but fails afterwards is not asked for a password, because the command would fail again.
     """
     from dbdyno.base.processes import child_environment, find_program

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MANY = 8
 FIXED, CELL_WIDTH = 60, 15
-"""Approximate width of the columns metric, `all` and unit, and of the column of a cell."""
+"""Approximate width of the three columns metric, `all` and unit together, and of one cell's column, in characters."""
 
 
 @click.command()
@@ -92,7 +92,7 @@ def command(
 
 
 def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Output) -> bool | Sequence[str]:
-    """Return which cells get columns: the selected ones, else all if they fit, else none beside `all` and the worst."""
+    """Return which cells get columns: the selected ones, else all if they fit, else only `all` and the worst."""
     names = [cell["name"] for cell in page["cells"]]
     if chosen:
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]

@@ -41,7 +41,7 @@ def command(
     """Find cells, disks or flash modules of a recording that differ from their siblings.
 
     Rates and latencies are compared with the siblings' median round by round, all tests under one false-discovery
-    control. Exit 1 when one differs.
+    control. Exit 1 if any of them differs.
 
     \b
     dbdyno cells record -H @cell_group --for 15min --out rec

@@ -1,4 +1,4 @@
-"""`dbdyno cells watch`: activity of the cells from round to round, beside their average."""
+"""`dbdyno cells watch`: activity of the cells in each round, compared with their average."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
     """Watch rates, latencies and levels of the cells, each beside its average since the watch began.
 
-    Rates are over each cell's own times of collection. A cell collects once a minute: asked sooner, it has nothing
-    new, which is not shown as zero.
+    Rates are computed over each cell's own times of collection. A cell collects once a minute: if it is queried sooner,
+    it has no new values, which is not shown as zero.
 
     \b
     dbdyno cells watch -H @cell_group --every 60s --mask 'FL_.*'
@@ -108,7 +108,7 @@ def _lines(rows: list[WatchedRow]) -> list[dict[str, str]]:
 
 
 def digits(value: float | None) -> str:
-    """Return a number as text: four significant digits, or from 1,000 on a whole number with all its digits."""
+    """Return a number as text: four significant digits, or from 1,000 on all digits of the rounded number."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

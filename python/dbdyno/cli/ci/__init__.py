@@ -13,7 +13,7 @@ from dbdyno.cli.output import echo_unchanged, write_text
 from dbdyno.cli.parameters import FILE, option_with_default
 
 SERVICES = {"github": "dbdyno.builds.ci.github", "gitlab": "dbdyno.builds.ci.gitlab"}
-"""Module of each service."""
+"""Module that writes the workflow of each CI service."""
 
 
 @click.group("ci")
@@ -26,7 +26,7 @@ def command() -> None:
 
 
 def _service(name: str, help_text: str) -> click.Command:
-    """Return the command that writes the workflow of a service."""
+    """Return the command that writes the workflow for a CI service."""
 
     def write(
         plan: str,

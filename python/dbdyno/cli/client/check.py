@@ -39,9 +39,9 @@ def command(
 ) -> None:
     """Test whether a client follows the protocol: a built-in one by name, or your own by its command.
 
-    Every check is printed with its verdict; exit 1 where one failed. A client that hangs in two of them is not asked
-    for the others. Nothing is changed on the server. Write options of the command behind two dashes:
-    `dbdyno client check -- java -jar client.jar`.
+    Every check is printed with its verdict; exit 1 if one failed. If a client hangs in two checks, the remaining ones
+    are skipped. Nothing is changed on the server. Write options of the command behind two dashes: `dbdyno client check
+    -- java -jar client.jar`.
     """
     from dbdyno.bench.clients.conformance_run import check_results
 

@@ -53,11 +53,11 @@ def command(
 ) -> None:
     """Cut the power under an engine repeatedly, and check that every acknowledged commit survives.
 
-    PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits on a folder
-    of which unsynced pages are lost, torn or kept in any order when the power goes; sometimes it goes once
-    more while the engine recovers. A ledger outside knows what was acknowledged. Exit code 1: a commit is
-    lost, a row is there twice, damaged or by nobody, or the database is corrupt. Ctrl-C ends the campaign
-    early and shows the cuts so far.
+    PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits to a folder whose
+    unsynced pages are lost, torn or kept in any order when the power fails; sometimes the power fails again while the
+    engine recovers. A ledger outside the folder records what was acknowledged. Exit code 1: a commit is lost, a row is
+    duplicated, damaged or was written by nobody, or the database is corrupt. Ctrl-C ends the campaign early and shows
+    the cuts so far.
 
     \b
     dbdyno device cut postgres --cuts 100 -o cuts.html
@@ -86,7 +86,7 @@ def command(
 
 
 class Progress:
-    """Progress lines of a campaign: one for each cut that was not survived, and one from time to time."""
+    """Progress lines of a campaign: one for each cut that was not survived, and one every `PROGRESS_S` seconds."""
 
     def __init__(self, cuts: int) -> None:
         self._cuts, self._begin = cuts, time.monotonic()

@@ -1,4 +1,4 @@
-"""`dbdyno device fit`: a device from measurements by fio or a probe, or from a block trace."""
+"""`dbdyno device fit`: fit a device to measurements by fio or a probe, or to a block trace."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def command(
 ) -> None:
     """Fit a device to fio's JSON, blkparse's text, a CSV in MSR Cambridge's format, or a RUN of `dbdyno probe`.
 
-    Service times are those of requests that had the device to themselves; how many it serves at once follows
-    from the throughput of jobs, or from replays of the trace. The page says how far it is off where it was not
-    fitted. -o FILE.toml writes the device for `device mount` and `model replay`. Several runs of the flash
-    probe, at several depths, make one device.
+    Service times are those of requests that had the device to themselves; the number of requests that it serves at once
+    follows from the throughput of jobs, or from replays of the trace. The page shows the error of the fit at points
+    that were not used for it. -o FILE.toml writes the device for `device mount` and `model replay`. Several runs of the
+    flash probe, at several depths, make one device.
 
     \b
     fio --name=d1 --iodepth=1 --name=d32 --iodepth=32 … --output-format=json+ --output=fio.json
@@ -82,7 +82,7 @@ class Naming(TypedDict):
 
 
 def is_file(text: str) -> bool:
-    """Return True if `text` is a file, or could only be the name of one."""
+    """Return True if `text` is the path of a file, or can only be meant as one."""
     path = Path(text)
     return path.is_file() or (path.suffix != "" and not path.exists())
 
@@ -91,7 +91,7 @@ def _probe_jobs(operands: Sequence[str], folder: Path, path: int | None) -> tupl
     """Return the jobs of runs of a probe, the device's title, and sentences about them.
 
     Raises:
-        DeviceError: An operand is a file or not a run of a probe, or several are not all flash probes.
+        DeviceError: An operand is a file or not the run of a probe, or not all of several operands are flash probes.
     """
     from dbdyno.base.errors import DeviceError
     from dbdyno.device.probe_run import is_flash_probe, probe_jobs, probe_run, redo_jobs

@@ -38,9 +38,9 @@ def command(
 ) -> None:
     """Mount the empty folder DIR: its reads, writes and flushes take the time of the device.
 
-    A process in the background serves it until `dbdyno device unmount DIR`. The data are plain files in
-    --back, and stay there. What a request through the kernel costs is measured first and taken off; a device
-    that is faster than that is refused.
+    A process in the background serves it until `dbdyno device unmount DIR`. The data are plain files in --back, and
+    stay there. The time that a request takes in the kernel is measured first and subtracted; a device that is faster
+    than that is refused.
 
     \b
     dbdyno device mount gp3 /mnt/slow

@@ -18,11 +18,11 @@ from dbdyno.cli.parameters import PATH
 def command(folder: Path, faults: bool, wear: bool, output: Output) -> None:
     """Show the requests of a mounted folder: counts, modelled times, and delays of replies.
 
-    `late` is the time between the modelled and the real completion: a p99 that is not small against the
-    times above it says that this machine is too busy, or the device too fast for it. The floor is the way
-    through the kernel: its median is taken off each request, so programs see the device's p99 later by what
-    the floor's p99 is above its median. The wake-up is the time to start a program on a processor that has
-    become idle: it is taken off where one program waits alone. Discards have a row once the device has taken one.
+    `late` is the time between the modelled and the real completion: if its p99 is not small compared with the times
+    above it, this machine is too busy, or the device is too fast for it. The floor is the time that a request spends in
+    the kernel: its median is subtracted from each request, so programs see a p99 that is longer by the difference
+    between the floor's p99 and its median. The wake-up is the time to start a program on a processor that has become
+    idle: it is subtracted where one program waits alone. Discards have a row once the device has taken one.
     """
     from dbdyno.device.mounts import status, transport
 

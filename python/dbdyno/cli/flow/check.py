@@ -25,7 +25,7 @@ from dbdyno.cli.parameters import FILE, option_with_default
 def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
     """Run QUERY on each engine, with its optimizer and without, and compare the rows.
 
-    Exit 1 where the rows differ: then comparing times is pointless.
+    Exit 1 if the rows differ, because comparing times is then pointless.
 
     \b
     dbdyno flow check query.sql --engine duckdb,polars,spark --pig script.pig --table orders=orders.csv

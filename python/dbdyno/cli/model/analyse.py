@@ -1,4 +1,4 @@
-"""`dbdyno model analyse`: analytic answers beside the simulation."""
+"""`dbdyno model analyse`: compare analytic answers with the simulation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dbdyno.cli.parameters import option_with_default
 def command(machine: str, sessions: str, output: Output) -> None:
     """Compare queueing theory with the simulation of a calibrated machine, for several numbers of sessions.
 
-    Mean value analysis of the cores, group commit as a Markov chain, M/G/1 for a flush of each commit's
-    own, the bounds, and the operational laws; where the answers differ, why.
+    It shows mean value analysis of the cores, group commit as a Markov chain, M/G/1 for commits that are each flushed
+    separately, the bounds, and the operational laws, and explains where the answers differ.
 
     \b
     dbdyno model analyse mine.toml

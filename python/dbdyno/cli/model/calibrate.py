@@ -69,17 +69,16 @@ def command(
 ) -> None:
     """Fit a whole machine to an arm of a RUN or to this host, or a device to latencies of a RUN or FILE.
 
-    A run on PostgreSQL with --arm alone gives a machine: device, CPU of statements, client and kernel,
-    delays, commits. It needs waits that were timed or read (`waits = "exact"` under [watch] of the
-    plan). A run on MariaDB gives one by the times of its commits. With --event or --calls, or of a column of a
-    CSV or Parquet file, only a device is fitted.
+    A run on PostgreSQL with only --arm gives a machine: device, CPU of statements, client and kernel, delays, commits.
+    It needs waits that were timed or read (`waits = "exact"` under [watch] of the plan). A run on MariaDB gives a
+    machine from the times of its commits. With --event or --calls, or from a column of a CSV or Parquet file, only a
+    device is fitted.
 
     With --host the machine is made without a database: syncs of a log in --folder, wake-ups and round trips
     are measured here, and the CPU of statements is a default scaled by a CPU probe.
 
-    Latencies are taken in the order of the rows, which should be the order measured. Of a run only what
-    counts is taken: no warm-up, one arm, and no waits that were sampled. -o FILE.toml writes the machine
-    or the device.
+    Latencies are used in the order of the rows, which should be the order in which they were measured. Of a run only
+    what counts is used: no warm-up, one arm, and no sampled waits. -o FILE.toml writes the machine or the device.
 
     \b
     dbdyno model calibrate last --arm s1 -o mine.toml
@@ -127,13 +126,13 @@ def command(
 
 
 def _refuse_beside_host(given: dict[str, str | None]) -> None:
-    """Raise `click.UsageError` for options that apply only to a run or a file, since --host was given."""
+    """Raise `click.UsageError` for options that apply only to a run or a file and are given together with --host."""
     if names := [name for name, value in given.items() if value is not None]:
         raise click.UsageError(f"--host measures this host itself: leave {names[0]} out")
 
 
 def _host(place: Path | None, length_ns: int | None, scale: int | None) -> dict[str, object]:
-    """Return the page about the machine of this host."""
+    """Return the page about the machine fitted to this host."""
     from dbdyno.bench.host.speed import measure_host
     from dbdyno.cli.model.progress import progress
     from dbdyno.study.prediction.host import calibrate_host
@@ -147,10 +146,10 @@ def _host(place: Path | None, length_ns: int | None, scale: int | None) -> dict[
 
 
 def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
-    """Return the page about the machine of an arm.
+    """Return the page about the machine fitted to an arm.
 
     Raises:
-        ModelError: The run is none of PostgreSQL or MariaDB, no arm was chosen, or the arm cannot be used.
+        ModelError: The run is not on PostgreSQL or MariaDB, no arm was chosen, or the arm cannot be used.
     """
     from dbdyno.cli.model.progress import progress
     from dbdyno.evidence.run import find_run
@@ -180,7 +179,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
 
 
 def _counted_condition(source: Source, where: str | None) -> str | None:
-    """Return the condition; for a run's waits it also excludes blocks that do not count, as calls already do."""
+    """Return the SQL condition; for a run's waits, extend it to exclude blocks that do not count."""
     if (
         source.run is None
         or source.table != "waits"

@@ -1,4 +1,4 @@
-"""`dbdyno model check`: whether a machine file is valid."""
+"""`dbdyno model check`: check whether a machine file is valid."""
 
 from __future__ import annotations
 

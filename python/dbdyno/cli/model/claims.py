@@ -44,8 +44,8 @@ def command(
 ) -> None:
     """Validate the model against the published results N1 to N15: expected range, result, confirmed or not.
 
-    Every number comes out of a run on a built-in machine; nothing is stored. Exit 1 if a claim
-    does not hold, 2 if one could not be measured.
+    Every number is the result of a run on a built-in machine; nothing is stored. Exit 1 if a claim is not confirmed, 2
+    if a claim could not be measured.
 
     \b
     dbdyno model claims

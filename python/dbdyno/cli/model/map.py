@@ -1,4 +1,4 @@
-"""`dbdyno model map`: a claim's quantity over the parameters that its source does not state."""
+"""`dbdyno model map`: show how a claim's quantity depends on parameters that its source does not state."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dbdyno.cli.parameters import option_with_default
 def command(claim: str, replications: int, seed: int | None, output: Output) -> None:
     """Draw a claim's quantity over the parameters that its source does not state.
 
-    CLAIM is N3, N5, N8, N10 or N12. The published value is drawn in, with the place on each curve where the model
-    gives it.
+    CLAIM is N3, N5, N8, N10 or N12. The drawing includes the published value, and the point on each curve at which the
+    model gives that value.
 
     \b
     dbdyno model map N12

@@ -1,4 +1,4 @@
-"""`dbdyno model predict`: predicted beside measured values for every arm of a run."""
+"""`dbdyno model predict`: predicted and measured values for every arm of a run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dbdyno.cli.pages import page_options, show_page
 def command(run_name: str, machine: str, arm: tuple[str, ...], output: Output, folder: Path) -> None:
     """Predict every arm of a RUN on PostgreSQL or MariaDB with a calibrated machine, and show the measured values too.
 
-    Throughput, mean, p50, p90 and p99, and the waits of a transaction by class; the live values with
-    their 95 % interval over blocks. What the model does not have (other settings, statements without
-    costs) is said at the arm.
+    It shows throughput, mean, p50, p90 and p99, and the waits of a transaction by class; measured values have their 95
+    % interval over blocks. What the model does not cover (other settings, statements without costs) is stated for each
+    arm.
 
     \b
     dbdyno model calibrate last --arm s1 -o mine.toml

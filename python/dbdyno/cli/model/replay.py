@@ -39,9 +39,9 @@ def command(
 ) -> None:
     """Replay the reads and writes of TRACE on a modelled device, in virtual time.
 
-    TRACE is an iolog or a latency log of fio, the text of blkparse, or a CSV of MSR Cambridge's form. Requests
-    arrive when they did there, whether those before them are complete or not. Where the trace has response
-    times, the page compares them.
+    TRACE is an iolog or a latency log of fio, the text output of blkparse, or a CSV in MSR Cambridge's format. Requests
+    arrive at the times in the trace, even if earlier requests are not complete. If the trace has response times, the
+    page compares them with the modelled ones.
 
     \b
     dbdyno model replay blkparse.txt --device gp3

@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Rank the parameters of a calibrated machine by how much they move throughput and p99 (Morris).
 
-    A parameter is varied within its interval; where the machine gives none, by a quarter up and down. --sobol adds
-    the share of the variance that each parameter explains.
+    A parameter is varied within its interval or, if the machine gives none, by a quarter up and down. --sobol adds the
+    share of the variance that each parameter explains.
 
     \b
     dbdyno model sensitivity mine.toml --sessions 8

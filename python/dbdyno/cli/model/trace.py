@@ -15,8 +15,8 @@ from dbdyno.cli.trace_folder import create_empty, run_to_folder
 def command(run_name: str, out: Path, folder: Path) -> None:
     """Write the waits and calls of the modelled RUN as Oracle trace files (event 10046) into DIR.
 
-    One file for each arm and session; the log writer and the database writer have files of their
-    own. `dbdyno trace` reads them back to the same waits, counted in whole microseconds.
+    One file for each arm and session; the log writer and the database writer have separate files. When `dbdyno trace`
+    reads the files, it finds the same waits, in whole microseconds.
 
     \b
     dbdyno model trace last --out traces/

@@ -39,9 +39,9 @@ from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 def command(machine: str, settings: tuple[str, ...], cost: Path | None, seed: int, output: Output) -> None:
     """Simulate a calibrated machine with other devices, sessions, cores or settings.
 
-    Every combination of the levels: throughput and p99 with a band from the uncertainty of the fit,
-    what binds, the knee of each curve over sessions, and how far that is beyond what was calibrated.
-    A range FROM..TO is doubled from level to level.
+    For every combination of levels it shows throughput and p99 with a band for the uncertainty of the fit, the
+    bottleneck, the knee of each curve over sessions, and how far this is outside the calibrated range. In a range
+    FROM..TO each level is twice the previous one.
 
     \b
     dbdyno model whatif mine.toml --set sessions=1..64

@@ -1,4 +1,4 @@
-"""`dbdyno move SOURCE TARGET --database`: a whole database of PostgreSQL into an empty one."""
+"""`dbdyno move SOURCE TARGET --database`: move a whole PostgreSQL database into an empty one."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def move_whole_database(
 
 
 def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
-    """Raise an error if the masks differ from those with which the job began; omitted masks mean the same ones."""
+    """Raise an error if masks are given that differ from those with which the job began."""
     known = list(begun.plan["database"].get("masks", ()))
     if masks and [one.words for one in masks] != known:
         raise MoveError(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def finish(ledger: Ledger, level: str, source: Callable[[Proof], Proof] | None = None) -> None:
     """Check the files as requested, print the result, and exit with 1 if something differs.
 
-    `source` is a function that reads the source again, or compares what was read again.
+    `source` is a function that reads the source again, or that compares rows which have been read again.
     """
     from dbdyno.move.proof import statement as proof
 

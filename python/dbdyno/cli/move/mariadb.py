@@ -33,7 +33,7 @@ def is_mariadb(dsn: str) -> bool:
 
 
 def server(dsn: str) -> Postgres | MariaDB:
-    """Return the server of a connection string.
+    """Return the server that a connection string names.
 
     Raises:
         TargetError: the server does not answer.

@@ -45,7 +45,7 @@ class Size(click.ParamType[int]):
 
 
 def job_folder(other_options: Mapping[str, Any]) -> Path:
-    """Return the job's folder: that of --job, or a new name in jobs/, which is reported on stderr."""
+    """Return the job's folder: the one given by --job, or a new one in jobs/, which is reported on stderr."""
     if other_options["job"] is not None:
         return Path(other_options["job"])
     table = next(iter(other_options["tables"]), "") or "tables"
@@ -137,18 +137,18 @@ def load_options(command: F) -> F:
 
 
 def job_options(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> JobOptions:
-    """Return how a job works, with progress if stderr is a terminal."""
+    """Return the options for the work on a job, including a progress display if stderr is a terminal."""
     return JobOptions(workers, memory, rate_limit, piece, progress=meter(), say=say)
 
 
 def meter() -> Show | None:
-    """Return a progress display that begins now, if stderr is a terminal."""
+    """Return a progress display that starts now, or None if stderr is not a terminal."""
     return _Progress() if sys.stderr.isatty() else None
 
 
 @contextlib.contextmanager
 def report_interruption(folder: Path) -> Iterator[None]:
-    """Report, if a signal ends the work on a job, what is kept and how the job is resumed."""
+    """If a signal ends the work on a job, report what is kept and how to resume the job."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -163,12 +163,12 @@ def report_interruption(folder: Path) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """Print a line to stderr, beside the data."""
+    """Print a line to stderr, so that it is not mixed with data on stdout."""
     click.echo(line, err=True)
 
 
 class _Progress:
-    """One line on a terminal: share, bytes of total bytes, rate, time left."""
+    """One progress line on a terminal: share done, bytes done and in total, rate, time left."""
 
     def __init__(self) -> None:
         self.begun = self.shown = time.monotonic()

@@ -56,7 +56,7 @@ def export_table(source: str, to: str, level: str, options: JobOptions, other_op
 def resume_job(
     job: Path, source: str, ledger: Ledger, options: JobOptions, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
-    """Resume a job, as of its SCN."""
+    """Resume a job, reading the rows as of the job's SCN."""
     from dbdyno.move.engines.oracle.job import run_job
     from dbdyno.move.engines.oracle.source import Address
     from dbdyno.move.reading.resume import refuse_ended

@@ -22,7 +22,7 @@ def show_plan(
 ) -> None:
     """Print the chunks, the types and the first statement.
 
-    `show_result` prints, for a move to another server, what each table becomes there.
+    For a move to another server, `show_result` prints what each table becomes there.
     """
     from dbdyno.move.engines.postgres.source import copy_sql, take_snapshot
     from dbdyno.move.reading.run import new_id, notes_before, plan_of

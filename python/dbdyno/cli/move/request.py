@@ -1,4 +1,4 @@
-"""What is to be moved, from the options of `dbdyno move`."""
+"""The request for a move, built from the options of `dbdyno move`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def request_of(other_options: Mapping[str, Any]) -> Request:
     """Return the request; raise `click.UsageError` for options that cannot be combined.
 
-    Options that a way does not have must be refused before: they are empty here.
+    Options that do not apply to this kind of move must be refused before: they are empty here.
     """
     from dbdyno.move.engines.postgres.source import Request
 

@@ -50,8 +50,8 @@ def command(
 ) -> None:
     """Resume the job in the folder JOB.
 
-    The job's snapshot ends with the process that held it. Then finished chunks are as of the old instant, and you
-    choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only where the table has not changed.
+    The job's snapshot ends with the process that held it. Finished chunks are then as of the old instant, and you must
+    choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only if the table has not changed.
     """
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger

@@ -1,4 +1,4 @@
-"""`dbdyno move status JOB`: what a job has finished."""
+"""`dbdyno move status JOB`: show what a job has finished."""
 
 from __future__ import annotations
 

@@ -103,16 +103,17 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     Parquet files, x.arrow, x.csv, - (Arrow on stdout), a folder on a Hadoop file system (hdfs://...), or the connection
     string of a server. Where a job needs a folder and --job does not name one, it is made in jobs/.
 
-    Out: the table is cut by its blocks; all workers read in one snapshot, so writers make no difference. Types are
-    kept; what Parquet cannot hold is text in the server's own words, with the type in the field's metadata. Nothing is
-    written to the server, and no lock is held that stops a writer.
+    Out of a server: the table is split by its blocks; all workers read in one snapshot, so writers make no difference.
+    Types are kept; a type that Parquet does not have becomes the server's text, with the type in the field's metadata.
+    Nothing is written to the server, and no lock is held that stops a writer.
 
     To a Cassandra (cassandra://host/keyspace) the rows of --query are folded into the wide --table by --key and
     --cluster; from one, --table goes into files.
 
-    In: all of it or nothing. The files go into a staging table; one transaction publishes it.
+    Into a server: all rows or none. The files go into a staging table; one transaction publishes it.
 
-    With --database everything goes into an empty database. The same command, with the same --job, goes on after a kill.
+    With --database everything goes into an empty database. After a kill, the same command with the same --job continues
+    the move.
     """
     to = to.removeprefix("file://") if to.startswith("file:///") else to
     _refuse(source, to, rest)
@@ -152,7 +153,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
 
 
 def _refuse(source: str, to: str, other_options: Mapping[str, Any]) -> None:
-    """Raise an error for a source that does not exist, and for an engine that does not match it."""
+    """Raise an error if the source does not exist, or if --engine does not fit the source and the target."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(
             "does not exist, and is not a connection string",

@@ -1,4 +1,4 @@
-"""`dbdyno move verify JOB`: whether the files are as they were written."""
+"""`dbdyno move verify JOB`: check whether the files are as they were written."""
 
 from __future__ import annotations
 

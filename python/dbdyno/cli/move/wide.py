@@ -1,4 +1,4 @@
-"""`dbdyno move` to and from Cassandra: rows of a query folded into wide rows, and a wide table to Parquet."""
+"""`dbdyno move` to and from Cassandra: fold a query's rows into wide rows, and copy a wide table to Parquet."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Write a whole file once, read it, and overwrite it at random until the rate is steady or the rounds are over.
 
-    PATH is a file that is not there yet, or a folder; the file has no name while it is written to, and is gone at
-    the end. With --destroy it is a file or a block device of yours that nothing uses.
+    PATH is a file that does not exist yet, or a folder; the file has no name while it is in use, and is gone at the
+    end. With --destroy, PATH is a file or a block device of yours that nothing uses.
 
     \b
     dbdyno probe flash /flash --quick

@@ -1,4 +1,4 @@
-"""`dbdyno probe recover`: what a crash left of a log, and which copy is newer."""
+"""`dbdyno probe recover`: what remains of a log after a crash, and which copy is newer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dbdyno.cli.parameters import PATH
 def command(paths: tuple[Path, ...], output: Output) -> None:
     """Read the file PATH that `probe redo` left, or both copies of a race, without changing them.
 
-    The log is the first path up to its last whole write, then the second path as long as write
-    follows write. Every acknowledged commit is in it.
+    The log consists of the first path up to its last complete write, and then of the second path as long as its writes
+    follow without a gap. Every acknowledged commit is in it.
     """
     from dbdyno import _core
     from dbdyno.bench.host.probe import log_file

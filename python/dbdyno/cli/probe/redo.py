@@ -34,7 +34,7 @@ _SIZE = {
     "tb": 10**12,
 }
 QUANTITY_MOST = float(2**62)
-"""Maximum bytes, or nanoseconds (146 years): what the core can hold, with room to add the time of day."""
+"""Maximum number of bytes or nanoseconds (146 years), such that the core can still add the time of day."""
 BLOCKS = 20
 BLOCK_NS_MAX = 2 * 10**9
 BLOCK_COMMITS_MAX = 200_000
@@ -132,9 +132,8 @@ def command(
 ) -> None:
     """Write redo to the file PATH as a log writer does, and keep every latency.
 
-    PATH is a file that is not there yet, or a folder; the probe makes the file and removes it.
-    With PATH2 every write goes to both: it is done when both copies are durable, or with --race
-    when the first is.
+    PATH is a file that does not exist yet, or a folder; the probe creates the file and removes it. With PATH2 every
+    write goes to both files: it is complete when both copies are durable, or with --race when the first copy is.
 
     \b
     dbdyno probe redo /disk/redo --size 512,4KiB,64KiB --sessions 20 --for 10s
@@ -183,7 +182,7 @@ def command(
 
 
 def _schedule(length: int | None, commits: int | None) -> Schedule:
-    """Return twenty blocks, or more if one would be too large for memory, and one more to warm up."""
+    """Return a schedule of twenty blocks, or more if one would be too large for memory, after one warm-up block."""
     from dbdyno.study.plan.plan import Schedule
 
     if length is not None and commits is not None:

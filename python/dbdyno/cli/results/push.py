@@ -31,8 +31,8 @@ def command(
 ) -> None:
     """Keep the results of runs in PLACE; by default those of the last run.
 
-    A result has the plan, the machine, the verdict, and the value of each arm and metric in each block: a few KB. What
-    is there already stays as it is.
+    A result has the plan, the machine, the verdict, and the value of each arm and metric in each block: a few KB.
+    Results that are already there stay unchanged.
 
     \b
     dbdyno results push results/ last

@@ -1,4 +1,4 @@
-"""`dbdyno runs`: list of runs: what, when, and how each ended; imports of other programs' results."""
+"""`dbdyno runs`: list the runs with their time and status, and import other programs' results."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ AnyRun = TypeVar("AnyRun", bound=Run)
 def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> list[Run]:
     """Return the runs since a time, oldest first; `plan` (a file or a run) restricts them to runs of that plan.
 
-    If `plan` names a run, the folder that holds this run is searched, otherwise `folder`.
+    If `plan` names a run, the folder that contains that run is searched, otherwise `folder`.
     """
     if plan is not None and not _is_file(plan):
         folder = find_run(str(plan), folder).path.absolute().parent
@@ -25,7 +25,7 @@ def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> lis
 
 
 def of_plan(runs: Iterable[AnyRun], plan: Path | str, folder: Path) -> list[AnyRun]:
-    """Return the runs of a plan file, or those with the plan of a run, which is searched for in `folder`."""
+    """Return the runs of a plan file, or those with the same plan as a run, which is looked up in `folder`."""
     from dbdyno.study.plan.runs_of_plan import are_runs_alike, is_same_plan, runs_of_builds
 
     if _is_file(plan):
@@ -41,7 +41,7 @@ def of_plan(runs: Iterable[AnyRun], plan: Path | str, folder: Path) -> list[AnyR
 
 
 def since_time(runs: Iterable[AnyRun], since: str | None) -> list[AnyRun]:
-    """Return the runs that began at a time or later; all of them if it is None."""
+    """Return the runs that began at the given time or later; all runs if the time is None."""
     from dbdyno.study.plan.runs_of_plan import span_start
 
     first = "" if since is None else span_start(since)

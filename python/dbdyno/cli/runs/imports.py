@@ -1,4 +1,4 @@
-"""`dbdyno runs import`: outputs of other benchmark programs as a run."""
+"""`dbdyno runs import`: import the output of other benchmark programs as a run."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SHOWN = 5
 def command(files: tuple[Path, ...], out: Path, title: str, blocks: int, started: str | None) -> None:
     """Import FILES that pgbench, sysbench, HammerDB, BenchBase, hyperfine, k6 or JMeter wrote.
 
-    Which program it was is recognised by the content. Several files are repetitions of one benchmark and become one
-    run. Operations that were timed one by one (pgbench --log, hyperfine, JMeter) are kept as such; where a file has
-    sums alone, each interval or file becomes a block. `compare`, `trend`, `report`, `stats` and `sql` read the run.
+    The program is recognised by the content of the files. Several files are repetitions of one benchmark and become one
+    run. Operations that were timed one by one (pgbench --log, hyperfine, JMeter) are kept individually; if a file has
+    only sums, each interval or file becomes a block. `compare`, `trend`, `report`, `stats` and `sql` read the run.
 
     BenchBase, JMeter, HammerDB, and pgbench's logs contain the time of the benchmark. Other files are dated by their
     modification time unless --started is given; `trend` puts the runs in this order.
 
-    A file that is no repetition of the first, or cannot be read, is an error, and nothing is written. Exit 2 also when
+    If a file is no repetition of the first, or cannot be read, this is an error and nothing is written. Exit 2 also if
     lines were left out.
 
     \b

@@ -29,6 +29,6 @@ ROWS = {
 def command() -> None:
     """Snapshots of a live engine: take some, and report what happened between two.
 
-    Nothing is created, installed or reset in the target; sessions are read-only, and every
-    statement and lock has a timeout. Two periods: `dbdyno compare snap:1..2 snap:7..8`.
+    Nothing is created, installed or reset in the target; sessions are read-only, and every statement and lock has a
+    timeout. To compare two periods, use `dbdyno compare snap:1..2 snap:7..8`.
     """

@@ -1,4 +1,4 @@
-"""`dbdyno snap baseline`: periods with a name."""
+"""`dbdyno snap baseline`: give names to periods."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ from dbdyno.cli.snap.options import store_option
 def command(mend: bool, dsn: str | None, store: Path, output: Output) -> None:
     """Check every manifest and file of a store, and their checksums.
 
-    A torn file costs its own snapshots alone. --repair sets it aside as *.torn and deletes nothing that can be read.
-    Exit 1 where something is wrong, after a repair where something stays wrong.
+    Only the snapshots in a torn file are lost. --repair renames the file to *.torn and deletes nothing that can be
+    read. Exit 1 if something is wrong, or after a repair if something is still wrong.
 
     \b
     dbdyno snap check

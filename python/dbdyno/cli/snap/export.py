@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Export the latest snapshot of each target to a monitoring system.
 
-    Reads the store alone (one, or a folder with those of a fleet): it asks no server. Ctrl-C ends it.
+    It reads only the store (or a folder with the stores of a fleet) and contacts no server. Ctrl-C ends it.
 
     \b
     dbdyno snap export --prometheus 127.0.0.1:9187

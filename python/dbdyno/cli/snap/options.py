@@ -29,7 +29,7 @@ name_option = click.option(
 
 
 def target_options(function: F) -> F:
-    """Add --target and the options for what is read from it."""
+    """Add --target and the options that select what is read from the target."""
     return _target_options(function, required=True)
 
 

@@ -1,4 +1,4 @@
-"""`dbdyno snap plans`: plans of statements from the server's log, and when they changed."""
+"""`dbdyno snap plans`: the plans with which statements ran, from the server's log, and when they changed."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def command(
 ) -> None:
     """Show the plans that statements ran with, from PostgreSQL's log with auto_explain; what changed comes first.
 
-    What was read is kept beside the snapshots of its target, without values. Without --log, what is kept is shown.
-    With --trace, latencies come from a recording; reports of snapshots show them then.
+    The plans that were read are stored beside the target's snapshots, without values. Without --log, the stored plans
+    are shown. With --trace, latencies come from a recording; reports of snapshots then show them.
 
     \b
     dbdyno snap plans --log postgresql.log
@@ -120,7 +120,7 @@ def command(
 
 
 def _moment(text: str | None, name: str) -> int | None:
-    """Return a time in microseconds since 1970, or None for None."""
+    """Return a time in microseconds since 1970, or None if the text is None."""
     if text is None:
         return None
     try:

@@ -40,8 +40,9 @@ def command(
 ) -> None:
     """Delete old snapshots by the retention rules, and compress the rest.
 
-    Counters are cumulative: reports over the thinned time still work. Both snapshots beside each reset, crash,
-    failover and eviction stay, and those with a note or in a baseline. Samples go to the next snapshot that stays.
+    Counters are cumulative, so reports over the thinned period still work. The two snapshots around each reset, crash,
+    failover and eviction are kept, and so are those with a note or in a baseline. Samples are moved to the next
+    snapshot that is kept.
 
     \b
     dbdyno snap prune --keep 'minute:2d, hour:60d, day:2y' --dry-run
@@ -79,7 +80,7 @@ def command(
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return numbers as ranges such as `1-3, 7`, at most the first eight."""
+    """Return the first eight ranges of a list of numbers as text, such as `1-3, 7`."""
     stretches: list[list[int]] = []
     for number in numbers:
         if stretches and stretches[-1][1] == number - 1:

@@ -30,8 +30,8 @@ def command(
 ) -> None:
     """Report the interval from snapshot FIRST to snapshot LAST.
 
-    Each is a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`; `last` alone
-    is the latest interval.
+    FIRST and LAST are each a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`; a single `last`
+    means the latest interval.
 
     \b
     dbdyno snap report 1 2

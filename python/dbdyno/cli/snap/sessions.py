@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Show the active sessions between snapshot FIRST and snapshot LAST, from the samples of `snap watch`.
 
-    Each is a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`.
+    FIRST and LAST are each a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`.
 
     \b
     dbdyno snap sessions 1 60

@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Show one STATEMENT between snapshot FIRST and snapshot LAST: calls, time, latencies, plans and waits.
 
-    STATEMENT is its identifier as reports show it: queryid, digest or SQL_ID.
+    STATEMENT is the statement's identifier as shown in reports: queryid, digest or SQL_ID.
 
     \b
     dbdyno snap statement 8342006184126112 1 60

@@ -19,7 +19,7 @@ from dbdyno.snapshot.store.records import SnapshotManifest
 def command(dsn: str, options: Options, note: str, store: Path) -> None:
     """Take one snapshot; print its number.
 
-    Exit 2 where some part could not be read; the rest is stored.
+    Exit 2 if some part could not be read; the rest is stored.
 
     \b
     dbdyno snap take --target postgresql://monitor@db1/app --note 'before batch'
@@ -43,7 +43,7 @@ def command(dsn: str, options: Options, note: str, store: Path) -> None:
 
 
 def report_problems(manifest: SnapshotManifest) -> int:
-    """Print a line to stderr for each view that exists but was refused; return their number."""
+    """Print a line to stderr for each view that exists but could not be read, and return the number of these views."""
     from dbdyno.snapshot.store.folder import Snapshot
 
     made = Snapshot(Path(), manifest)

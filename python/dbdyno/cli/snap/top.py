@@ -70,10 +70,10 @@ def command(
 ) -> None:
     """Show load, active sessions by class, top SQL and sessions of the last seconds, and refresh them.
 
-    Nothing is stored without --record, and nothing is ended without --allow-cancel. Works over plain SSH. Keys: 1 to 4
-    for the load, the sessions, who blocks whom, progress; arrows choose a session, e its plan, v its text; s sort,
-    f filter, p pause, + and - the refresh, h all keys, q quit. Piped, or with TERM=dumb, each refresh is printed once,
-    below the one before.
+    Nothing is stored without --record, and no statement is cancelled without --allow-cancel. It works over plain SSH.
+    Keys: 1 to 4 for the load, the sessions, who blocks whom, progress; arrows choose a session, e its plan, v its text;
+    s sort, f filter, p pause, + and - the refresh, h all keys, q quit. If the output is piped, or with TERM=dumb, each
+    refresh is printed below the previous one.
 
     \b
     dbdyno snap top --target postgresql://monitor@db1/app
@@ -188,7 +188,7 @@ def visible_frame(frame: TopFrame, desk: ScreenState) -> dict[str, object]:
 
 
 def _on_screen(source: _Source, frames: int | None, desk: ScreenState) -> None:
-    """Refresh until q, Ctrl-C, or the given number of frames; a server that went away is tried again."""
+    """Refresh until q, Ctrl-C, or the given number of frames; if the server goes away, keep trying to reconnect."""
     try:
         with screen.Screen() as page, _Session(source, desk, page) as session:
             page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
@@ -201,7 +201,7 @@ def _on_screen(source: _Source, frames: int | None, desk: ScreenState) -> None:
 
 
 class _Session:
-    """One use of the screen."""
+    """One use of the screen, from opening to closing it."""
 
     def __init__(self, source: _Source, desk: ScreenState, page: screen.Screen) -> None:
         self._source = source

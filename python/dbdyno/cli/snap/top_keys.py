@@ -4,7 +4,7 @@
     desk.press("s")            # "draw": the order has changed
     desk.press("e"), desk.press("4711"), desk.press("\\r")   # "plan": desk.pid is 4711
 
-Independent of server and terminal.
+This module is independent of the server and the terminal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASKS = {
 _UP, _DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
 FASTEST_S, SLOWEST_S = 0.5, 60.0
-"""Limits of the refresh interval that + and - can reach, in seconds."""
+"""Shortest and longest refresh interval that can be set with + and -, in seconds."""
 HELP = (
     "Keys; any key goes back",
     "1 2 3 4: load with all, sessions, who blocks whom, progress",
@@ -101,7 +101,7 @@ class ScreenState:
             self.message = f"a refresh every {self.every_s:g} s"
 
     def _choose(self, by: int) -> None:
-        """Select the next or the previous session of the list."""
+        """Select the session `by` places further down in the list; a negative `by` goes up."""
         if self.view in ("overview", "progress"):
             self.view = "sessions"
         elif self.listed:
@@ -164,7 +164,7 @@ class ScreenState:
 
 
 def split(typed: str) -> list[str]:
-    """Split input into keys; an arrow or a similar sequence is one key."""
+    """Split typed input into keys; an escape sequence, such as an arrow, is one key."""
     return _KEY.findall(typed)
 
 

@@ -55,8 +55,9 @@ def command(
 ) -> None:
     """Take a snapshot now and one per period; print each number.
 
-    Ctrl-C takes a last snapshot and ends; a second one ends at once. Failures are reported, and watching continues. A
-    FLEET.toml names many targets: one process, a thread and a store folder for each.
+    Ctrl-C takes a last snapshot and ends the command; a second Ctrl-C ends it at once. Failures are reported, and
+    watching continues. A FLEET.toml names many targets: one process watches them all, with a thread and a store folder
+    for each.
 
     \b
     dbdyno snap watch --target postgresql://monitor@db1/app --every 60s --for 1h
@@ -102,13 +103,13 @@ def _alerts(rules: Path | None) -> Alerts | None:
 
 
 class SourceReporter:
-    """Reports of how the sessions of a target are sampled: one as soon as that is known, and one at each change."""
+    """Reporter of how the sessions of a target are sampled: as soon as this is known, and when it changes."""
 
     def __init__(self) -> None:
         self.said = ""
 
     def report(self, result: Snapshot | Error, name: str = "") -> None:
-        """Report how the sessions of a new snapshot were sampled, if that has changed; errors are ignored."""
+        """Report how the sessions of a new snapshot were sampled if that has changed; failed snapshots are ignored."""
         from dbdyno.base.errors import Error
         from dbdyno.snapshot.sessions.samples import Source
 
@@ -205,7 +206,7 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
 
 
 def _show(fleet: Fleet, now: float) -> None:
-    """Print a line per target to stderr."""
+    """Print the state of each target to stderr, one line per target."""
     for one in fleet.status.values():
         word = one.word(now)
         why = f": {one.problem}" if word == "failing" else f" for {now - one.since:.0f} s" if word == "silent" else ""

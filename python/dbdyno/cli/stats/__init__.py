@@ -22,7 +22,7 @@ ROWS = {
 def command() -> None:
     """Statistics on any evidence, CSV or Parquet.
 
-    An OPERAND is a Parquet or CSV file, a folder of them, a quoted glob, or RUN:TABLE for a table
-    of a run, such as `last:calls`. Of an experiment's RUN:calls only the slices that count are
-    taken; the folder RUN/calls gives every row.
+    An OPERAND is a Parquet or CSV file, a folder of them, a quoted glob, or RUN:TABLE for a table of a run, such as
+    `last:calls`. From an experiment's RUN:calls only the slices that count are used; the folder RUN/calls gives every
+    row.
     """

@@ -17,7 +17,7 @@ def number(value: float) -> str:
 
 
 def bars(groups: Sequence[Mapping[str, Any]], width: int = 40) -> str:
-    """Return a histogram as text, one line with a bar per bucket and group."""
+    """Return histograms as text: one line with a bar per bucket and group."""
     most = max((share for g in groups for *_, share in g["steps"]), default=0.0) or 1.0
     lines = []
     for at, (low, high, _) in enumerate(groups[0]["steps"] if groups else []):
@@ -31,7 +31,7 @@ def bars(groups: Sequence[Mapping[str, Any]], width: int = 40) -> str:
 
 
 class Grid:
-    """A field of characters over two axes, each linear or logarithmic."""
+    """A grid of characters with two axes, each linear or logarithmic."""
 
     def __init__(self, x: Sequence[float], y: Sequence[float], log_x: bool, log_y: bool) -> None:
         self.logs = (log_x, log_y)
@@ -46,7 +46,7 @@ class Grid:
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def cell(self, x: float, y: float) -> tuple[int, int] | None:
-        """Return row and column of a point, or None if it is outside."""
+        """Return row and column of the cell that contains a point, or None if the point is outside."""
         places = []
         for value, log, (low, high) in zip((x, y), self.logs, self.ranges, strict=True):
             if log and value <= 0:
@@ -61,13 +61,13 @@ class Grid:
         return HEIGHT - 1 - max(row, 0), max(column, 0)
 
     def count(self, x: float, y: float, times: int = 1) -> None:
-        """Add to the count of a cell."""
+        """Add `times` to the count of the cell that contains a point."""
         place = self.cell(x, y)
         if place:
             self.counts[place[0]][place[1]] += times
 
     def shade(self) -> None:
-        """Turn counts into shades by their logarithm."""
+        """Draw each cell's count as a character whose darkness grows with the logarithm of the count."""
         most = max(max(row) for row in self.counts)
         for row, counts in zip(self.field, self.counts, strict=True):
             for at, count in enumerate(counts):
@@ -83,7 +83,7 @@ class Grid:
                 self.field[place[0]][place[1]] = sign
 
     def text(self, x: str, y: str) -> str:
-        """Return the field with its axes."""
+        """Return the grid as text, with its axes."""
         (left, right), (low, high) = self.shown
         ends = {0: number(high), HEIGHT - 1: number(low)}
         lines = [f"{y}{' (log)' if self.logs[1] else ''}"]
@@ -95,7 +95,7 @@ class Grid:
 
 
 def scatter(model: Mapping[str, Any], x: str, y: str) -> str:
-    """Return the scatter plot."""
+    """Return the scatter plot of two columns as text."""
     grid = Grid(model["x_range"], model["y_range"], model["log_x"], model["log_y"])
     for a, b in model["points"]:
         grid.count(a, b)
@@ -110,7 +110,7 @@ def scatter(model: Mapping[str, Any], x: str, y: str) -> str:
 
 
 def densities(model: Mapping[str, Any], column: str) -> str:
-    """Return the curves, each with a different character."""
+    """Return the density curves as text, each drawn with a different character."""
     points = [point for group in model["groups"] for point in group["points"]]
     xs, ys = [p[0] for p in points], [p[1] for p in points]
     grid = Grid((min(xs), max(xs)), (0.0, max(ys)), model["log"], False)
@@ -120,7 +120,7 @@ def densities(model: Mapping[str, Any], column: str) -> str:
 
 
 def ranks(model: Mapping[str, Any], column: str) -> str:
-    """Return the largest values by rank."""
+    """Return a plot of the largest values by rank, as text."""
     points = model["points"]
     values = [point[1] for point in points]
     last = max(len(points), 2)
@@ -131,7 +131,7 @@ def ranks(model: Mapping[str, Any], column: str) -> str:
 
 
 def draw_scaling(model: Mapping[str, Any], x: str, y: str) -> str:
-    """Return the points and the fitted law."""
+    """Return a plot of the points and the fitted scaling law, as text."""
     both = [*model["points"], *model["curve"]]
     grid = Grid((0, max(p[0] for p in both)), (0, max(p[1] for p in both)), False, False)
     grid.mark(model["curve"], "·")

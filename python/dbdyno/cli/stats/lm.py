@@ -47,7 +47,7 @@ def command(
 
 
 def fit_parts(fit: LinearFit) -> list[Part]:
-    """Return residuals, coefficients, and the fit as a whole."""
+    """Return the residuals, the coefficients, and the figures of the whole fit, as parts of the answer."""
     names = ("min", "q1", "median", "q3", "max")
     whole = {
         "n": fit.n,

@@ -27,7 +27,7 @@ from dbdyno.cli.stats.options import (
 def command(given: Input, output: PartsOutput, column: str | None, by: str | None, longest: int) -> None:
     """List outliers by Tukey's fences, six sigma and modified z, and the largest values as whole rows.
 
-    Nothing is left out of anything for being here: the tail is a finding, not dirt.
+    No value is excluded from any analysis for being listed here: the tail is a finding, not noise.
 
     \b
     dbdyno stats outliers last:waits --by arm --longest 10000 -o longest.csv

@@ -1,4 +1,4 @@
-"""`dbdyno stats prob-r`: significance of a correlation from r and n alone."""
+"""`dbdyno stats prob-r`: significance of a correlation, from r and n only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.cli.stats.options import PartsOutput, level_option, output_options, 
 
 
 class WholeNumber(click.ParamType[int]):
-    """A whole number, which may also be written as 1e6 or 1_000_000."""
+    """Parameter type for an integer, which may also be written as 1e6 or 1_000_000."""
 
     name = "whole number"
 

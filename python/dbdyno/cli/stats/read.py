@@ -1,4 +1,4 @@
-"""Description of the data that operands and options name: how they are read, and how groups are named."""
+"""Description of the data that operands and options select: how it is read, and how its groups are named."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _by_spark(
 
 
 def pairs(source: Input, columns: Sequence[str]) -> list[Any]:
-    """Return whole numeric columns over all operands, aligned by row.
+    """Return complete numeric columns over all operands, aligned by row.
 
     Raises:
         StatsError: a column is missing or not numeric.

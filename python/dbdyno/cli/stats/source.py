@@ -1,4 +1,4 @@
-"""Data sources of `dbdyno stats`: the operands, and the columns of what they name.
+"""Data sources of `dbdyno stats`: the operands, and the columns of the tables that they name.
 
 An operand is a path (a Parquet or CSV file, a folder of them, a quoted glob), or RUN:TABLE for a table of a run. Whole
 columns of Parquet go directly to the core; everything else (CSV, --where, a table that has to be joined) goes through
@@ -36,7 +36,7 @@ _REAL = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 
 @dataclass(frozen=True)
 class Source:
-    """One operand; `counted` marks an experiment's calls, of which only those in slices that count are used."""
+    """One operand; if `counted` is True, only an experiment's calls in slices that count are used."""
 
     label: str
     files: tuple[Path, ...]
@@ -50,7 +50,7 @@ def resolve_all(operands: Sequence[str], folder: Path) -> list[Source]:
     """Return the sources that the operands name, with unique labels.
 
     Raises:
-        EvidenceError: an operand names nothing, or something that cannot be read.
+        EvidenceError: an operand names nothing that exists, or something that cannot be read.
     """
     sources = [resolve(operand, folder) for operand in operands]
     if len({source.label for source in sources}) < len(sources):
@@ -62,7 +62,7 @@ def resolve(operand: str, folder: Path) -> Source:
     """Return the source that one operand names.
 
     Raises:
-        EvidenceError: the operand names nothing, or something that cannot be read.
+        EvidenceError: the operand names nothing that exists, or something that cannot be read.
     """
     path = Path(operand)
     if path.is_dir():
@@ -143,7 +143,7 @@ def _texts(files: Sequence[Path]) -> str:
 
 
 def connect(source: Source) -> duckdb.DuckDBPyConnection:
-    """Return a connection with the view `data`, restricted to the source's files."""
+    """Return a DuckDB connection with the view `data`, which can read only the source's files."""
     import duckdb
 
     if source.run is not None:
@@ -252,7 +252,7 @@ def default_column(known: dict[str, str]) -> str:
     """Return `elapsed_ns` if it exists, otherwise the only numeric column.
 
     Raises:
-        StatsError: there is no numeric column, or several.
+        StatsError: there is no numeric column, or more than one.
     """
     numbers = [name for name, kind in known.items() if is_number(kind)]
     if DEFAULT_COLUMN in numbers:

@@ -1,4 +1,4 @@
-"""`dbdyno stats summary`: the figures of R's summary(), and the tail."""
+"""`dbdyno stats summary`: the figures of R's summary(), and quantiles of the tail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(
     dbdyno stats summary last:calls --by arm --where "kind = 'commit'"
     dbdyno stats summary 'waits/*.parquet' -y elapsed_ns --by event --format csv
 
-    Quantiles are exact, of type 7 as in R; one stands only where ten values lie beyond it.
+    Quantiles are exact, of type 7 as in R; a quantile is shown only if at least ten values are beyond it.
     """
     from dbdyno.cli.stats.read import describe_operands
 

@@ -1,4 +1,4 @@
-"""`dbdyno stats test`: whether groups differ."""
+"""`dbdyno stats test`: test whether groups differ."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def command(
 ) -> None:
     """Compare two groups of a column, or several.
 
-    The groups are the values of --by, or the operands. Where there are blocks, the answer that
-    leads comes from them; Welch, Mann-Whitney and Kolmogorov-Smirnov over single values assume
-    that those are independent, which waits of one session are not.
+    The groups are the values of --by, or the operands. If there are blocks, the main answer is computed from them.
+    Welch, Mann-Whitney and Kolmogorov-Smirnov over single values assume that these are independent, which the waits of
+    one session are not.
 
     \b
     dbdyno stats test last:waits --by arm
@@ -137,7 +137,7 @@ def _no_blocks(column: str | None, groups: int) -> str:
 
 
 def _is_randomised(source: shared.Input, by: str | None) -> bool:
-    """Return True if the order of the groups was randomised: they are arms of one of our experiments."""
+    """Return True if the order of the groups was randomised, because they are arms of an experiment by dbdyno."""
     from dbdyno.cli.stats.source import resolve
     from dbdyno.evidence.query import is_trace
 

@@ -1,4 +1,4 @@
-"""`dbdyno trace check`: whether a trace can be trusted."""
+"""`dbdyno trace check`: check whether a trace can be trusted."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dbdyno.cli.trace.options import (
 def command(files: tuple[str, ...], think_time: str, output: Output) -> None:
     """Show what was read from FILES, what was left unread and where, and whether the time adds up.
 
-    Exit 0: everything was read. 1: something was left unread, or does not hold. 2: a file was
-    refused, or nothing could be read.
+    Exit 0: everything was read. 1: something was left unread, or the time does not add up. 2: a file was refused, or
+    nothing could be read.
     """
     from dbdyno.trace.check import check_page
 

@@ -1,4 +1,4 @@
-"""`dbdyno trace import`: traces into evidence."""
+"""`dbdyno trace import`: import traces as evidence."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ def command(
 ) -> None:
     """Import FILES once into the run folder RUN.
 
-    Every command on traces, and any other tool, reads its Parquet files. With --log, FILES are logs of a PostgreSQL or
-    a MariaDB, and RUN is a capture that `trace replay` runs again, with the values that clients sent.
+    Every command on traces, and any other tool, can read the Parquet files of RUN. With --log, FILES are logs of a
+    PostgreSQL or MariaDB server, and RUN is a capture that `trace replay` can send again, with the values that clients
+    sent.
 
     \b
     dbdyno trace import traces/ --out runs/batch
@@ -105,7 +106,7 @@ def command(
 
 
 def _refuse_given(why: str, options: Mapping[str, str]) -> None:
-    """Refuse options that have no effect."""
+    """Refuse options that would have no effect here."""
     context = click.get_current_context()
     for name, option in options.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -116,7 +117,7 @@ def _refuse_given(why: str, options: Mapping[str, str]) -> None:
 def _sources(
     server: str | None, paths: Sequence[Path], line_prefix: str | None, timezone: str | None
 ) -> Iterator[tuple[LogSources, str]]:
-    """Yield the logs to import, and a title; statements that a server remembers become a temporary log in memory."""
+    """Yield the logs to import, and a title; statements kept by a server become a temporary log in memory."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.engines.mariadb.history import read_history, write_history
     from dbdyno.snapshot.plans.log_files import recognize_logs
@@ -157,7 +158,7 @@ def _number(count: int, what: str) -> str:
 
 
 def _may_replace(out: Path, force: bool) -> bool:
-    """Return True if there is an earlier import that may be replaced, by option or by confirmation."""
+    """Return True if there is an earlier import that may be replaced, because `force` is set or the user confirms."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return False
     if not _is_import(out):

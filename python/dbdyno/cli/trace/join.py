@@ -1,4 +1,4 @@
-"""`dbdyno trace join`: calls seen from client and server."""
+"""`dbdyno trace join`: calls as seen by both client and server."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dbdyno.cli.parameters import FOLDER
 def command(proxied: Path, recorded: Path, output: Output) -> None:
     """Split the time of calls into client, network and server.
 
-    RUN_OF_PROXY is a run of `trace proxy`, RUN_OF_RECORD one of `trace record` of the same time and machine. Sessions
-    are matched by the server's process, calls by their time.
+    RUN_OF_PROXY is a run of `trace proxy`, RUN_OF_RECORD a run of `trace record` on the same machine at the same time.
+    Sessions are matched by the ID of the server's process, calls by their time.
 
     \b
     dbdyno trace proxy --target localhost:5432 --for 60s --out runs/wire

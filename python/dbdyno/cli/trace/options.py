@@ -1,4 +1,4 @@
-"""Parts shared by the commands on traces: options, opening, progress, output, exit codes."""
+"""Parts shared by the commands on traces: options, opening of files, progress, output, exit codes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ fold_option = option_with_default(
 
 
 def reading_options(function: F) -> F:
-    """Add --think-time and --tim-unit, which control how all commands read FILES; `options_of` reads the unit."""
+    """Add --think-time and --tim-unit, which control how commands read FILES; `options_of` returns both."""
     unit = click.option(
         "--tim-unit",
         metavar="TIME",

@@ -60,8 +60,8 @@ def command(
 ) -> None:
     """Show the response-time profile of FILES: a line for CPU, one for each event, and the rest.
 
-    The lines add up to the sessions' time, to the microsecond. The last column draws each line's
-    skew: one sign per decade of a wait's length, as high as the time spent in such waits.
+    The lines add up to the sessions' time, exact to the microsecond. The last column draws each line's skew: one bar
+    per decade of the waits' lengths, as high as the time spent in such waits.
 
     \b
     dbdyno trace profile *.trc

@@ -1,4 +1,4 @@
-"""`dbdyno trace proxy`: PostgreSQL timed from its clients' side, on the wire."""
+"""`dbdyno trace proxy`: time PostgreSQL on the wire, as its clients see it."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def command(
 ) -> None:
     """Forward clients to a PostgreSQL server, and time every message.
 
-    Needs no right on the server. Calls, think time, rows, bytes and SQLSTATE of every session, as its clients see them;
-    statements without their literals. All commands on traces read the run. At the end sessions are closed.
+    It needs no privilege on the server. It records calls, think time, rows, bytes and SQLSTATE of every session, as its
+    clients see them, and statements without their literals. All commands on traces can read the run. When the command
+    ends, the sessions are closed.
 
     \b
     dbdyno trace proxy --target localhost:5432 --for 60s --out runs/now
@@ -111,7 +112,7 @@ def _more_descriptors() -> None:
 
 
 def status_line(report: Mapping[str, Any]) -> str:
-    """Return a line with sessions, calls per second, their median, and the number of problems."""
+    """Return a line with sessions, calls, calls per second, their median time, and the number of problems."""
     if not report:
         return "clients are awaited"
     wrong = sum(report[key] for key in ("unreachable", "rubbish", "broken", "lost_track", "tls_refused"))

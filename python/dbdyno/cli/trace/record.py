@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbdyno.trace.record.recording import Recording
 
 _PID_MOST = 1 << 22
-"""Linux's maximum for a process id."""
+"""Maximum process ID on Linux."""
 
 
 @click.command("record")
@@ -73,11 +73,11 @@ def command(
 ) -> None:
     """Record the waits and calls of a PostgreSQL server (versions 14 to 18) on this machine.
 
-    The server is neither changed nor restarted. By default dbdyno reads its memory, which stops nothing: each length is
-    known to within the time between two looks. With --exact the kernel notes where the server's code begins and ends
-    a wait, so every wait is there, exactly timed; it costs each backend about 1 us a wait. Reading needs root or the
-    server's own user, probes need root or CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno doctor` lists what is allowed). All
-    commands on traces read the run.
+    The server is neither changed nor restarted. By default dbdyno reads the server's memory, which stops nothing: the
+    length of each wait is known to within the time between two looks. With --exact the kernel notes when the server's
+    code begins and ends a wait, so every wait is recorded and exactly timed; this costs each backend about 1 us per
+    wait. Reading needs root or the server's own user, probes need root or CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno
+    doctor` lists what is allowed). All commands on traces can read the run.
 
     \b
     dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
@@ -124,7 +124,7 @@ def _line_of(it: Recording) -> Callable[[], str | None]:
 
 
 def status_line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """Return a line with sessions, notes per second, losses, and overhead."""
+    """Return a line with sessions, recorded notes per second, lost notes, and overhead."""
     if not report:
         return "the first notes are awaited"
     over_s = (report["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9

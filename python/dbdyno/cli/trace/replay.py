@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("text", "json")
 _STATEMENTS = 5
-"""Maximum number of statements with differences in the text form; JSON has all."""
+"""Maximum number of statements with differences that the text form lists; JSON lists all of them."""
 _LOOK_S = 0.05
 _DIFFERENCES = {
     "rows_differ": "times another number of rows",
@@ -81,9 +81,9 @@ def command(
 ) -> None:
     """Run again what `trace proxy --binds` or `trace import --log` captured in RUN: sessions, messages, think times.
 
-    Numbers of rows and SQLSTATEs are held against those of the capture. Where INSERT ... RETURNING gives another key
-    than then, it is sent in its place wherever a statement compares or writes that key, and nowhere else. Exit 1 where
-    answers differ.
+    Numbers of rows and SQLSTATEs are compared with those in the capture. If INSERT ... RETURNING returns another key
+    than in the capture, the new key is sent wherever a statement compares or writes the old one, and nowhere else. Exit
+    1 if answers differ.
 
     \b
     dbdyno trace replay runs/now --target postgresql://localhost/copy --writes

@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Make one page of FILES: profile, statements, plans, waits and trees.
 
-    Each statement has its calls, plan, waits, binds and tree; the longest waits have file and line. In HTML everything
-    is linked. Bind values are shown only with --binds, or of an import that kept them.
+    Each statement is shown with its calls, plan, waits, binds and tree; the longest waits with file and line. In HTML
+    everything is linked. Bind values are shown only with --binds, or if an import kept them.
 
     \b
     dbdyno trace report orcl_ora_4321.trc -o report.html

@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """Show the statements of FILES: call table, waits, plan with row counts, parents and children.
 
-    Figures are exclusive: what recursive statements did below a statement counts for them. Waits
-    inside calls are part of `elapsed`, waits between calls are not.
+    Figures are exclusive: what recursive statements did below a statement is counted in their own figures. Waits inside
+    calls are part of `elapsed`, waits between calls are not.
 
     \b
     dbdyno trace sql --top 5 --sort cpu orcl_ora_4321.trc

@@ -20,8 +20,8 @@ def command(
 ) -> None:
     """Show what the sessions of FILES did over time: CPU, commit, reads, network, idle.
 
-    One session is shown interval by interval, several as a strip each. CSV and JSON lines hold a
-    row for each session, interval and class.
+    A single session is shown interval by interval; of several sessions each is shown as a strip. CSV and JSON lines
+    hold a row for each session, interval and class.
 
     \b
     dbdyno trace timeline --every 1s orcl_ora_4321.trc

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Show the recursion tree of one call of FILES: by default the client's longest.
 
-    `elapsed` holds what lies below, `self` does not. The waits of each line stand under it.
+    `elapsed` includes the calls below a line, `self` does not. The waits of each line are listed under it.
 
     \b
     dbdyno trace tree orcl_ora_4321.trc

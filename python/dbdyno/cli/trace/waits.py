@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """Show the waits of one event in FILES: quantiles with intervals, distribution, over time, longest.
 
-    Without --event, all events, a line each. CSV and JSON lines hold the longest waits, one row
-    each, with the file and the line where it stands.
+    Without --event, all events are shown, one line each. CSV and JSON lines hold the longest waits, one row each, with
+    the file and line that contain the wait.
 
     \b
     dbdyno trace waits --event 'log file sync' traces/

@@ -17,7 +17,7 @@ from dbdyno.evidence.run import find_run
 def command(run_name: str, out: Path, folder: Path) -> None:
     """Write the imported RUN as trace files into DIR, one for each file that was read.
 
-    Reading them again gives the same evidence. Bind values are there only if they were imported.
+    Reading the files again gives the same evidence. They contain bind values only if these were imported.
     """
     from dbdyno import _core
     from dbdyno.evidence.trace_tables import require_complete

@@ -1,4 +1,4 @@
-"""`dbdyno wide check`: whether the keys that a map declares hold in the data."""
+"""`dbdyno wide check`: check whether the data satisfy the keys that a map declares."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dbdyno.cli.wide.options import map_option, open_map, target_option
 def command(file: Path, target: str) -> None:
     """Check the keys of a map against the data.
 
-    Each primary key must be unique and have no NULL, and each foreign key must lead to a row. All rows are read. Exit 1
-    where a key does not hold.
+    Each primary key must be unique and without NULL, and each foreign key must refer to an existing row. All rows are
+    read. Exit 1 if the data violate a key.
     """
     from dbdyno.wide.keys import check_keys
 

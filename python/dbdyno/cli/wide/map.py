@@ -1,4 +1,4 @@
-"""`dbdyno wide map`: the map of a keyspace, to stdout or a file."""
+"""`dbdyno wide map`: write the map of a keyspace to stdout or a file."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ target_option = click.option(
 
 
 def open_map(file: Path, target: str) -> tuple[Address, WideMap]:
-    """Return the address and the map, which must be of the same keyspace.
+    """Return the address and the map, after checking that both are for the same keyspace.
 
     Raises:
         WideError: the keyspaces differ, or the map cannot be read.

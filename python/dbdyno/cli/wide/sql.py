@@ -1,4 +1,4 @@
-"""`dbdyno wide sql`: SQL over the tables of a map."""
+"""`dbdyno wide sql`: run SQL over the tables of a map."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def command(
 ) -> None:
     """Run SQL, joins and aggregates included, on Cassandra data; a map file defines the SQL tables.
 
-    Cassandra is asked for what it can do by its own rules; DuckDB does the rest over the rows that come.
+    Cassandra does the part of the query that its own rules allow; DuckDB does the rest with the rows that Cassandra
+    returns.
 
     \b
     dbdyno wide sql "select name, sum(amount) from customers join orders using (customer_id)

@@ -1,6 +1,7 @@
-"""Advice on an interval of a server, as from `dbdyno advise`: all of it, or only about one statement.
+"""Advice on an interval of a server, as from `dbdyno advise`: all findings, or only those about one statement.
 
-Only text: fixes are shown, never run. A finding that a setting can test leads to the plan that would test it.
+The page only shows text: fixes are never run. A finding that can be tested by varying a setting links to the plan that
+would test it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NO_RUN = "There are no runs here. Make one with `dbdyno run redo-size`."
 
 
 def list_section(name: str, title: str, table: Table, nothing: str = "") -> Section:
-    """Return a section with a table; without rows, return one that says `nothing`, or None if that is empty."""
+    """Return a section with a table; if the table has no rows, return a section that says `nothing`."""
     return (
         Section(name, title, tables=(table,))
         if table.rows
@@ -92,7 +92,7 @@ def run_row(run: Run) -> Row:
 
 
 def headline_of(run: Run) -> str:
-    """Return the headline of a run's verdict; "" before its analysis."""
+    """Return the headline of a run's verdict; "" if the run has not been analysed yet."""
     return str(run.manifest.verdict.get("headline") or "") if run.manifest.verdict else ""
 
 

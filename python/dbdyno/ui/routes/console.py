@@ -1,7 +1,7 @@
 """The SQL console: one SELECT over a run or a server's snapshots, restricted as in `dbdyno sql`, with table and chart.
 
-The address has what is queried (`on`: `run:NAME` or `snap:STORE/TARGET` with a `stretch`) and the query. Saved queries
-are read from a file of the user's, which `dbdyno sql --save` writes; nothing is written here.
+The address contains the subject of the query (`on`: `run:NAME` or `snap:STORE/TARGET` with a `stretch`) and the query.
+Saved queries are read from the user's file that `dbdyno sql --save` writes; nothing is written here.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _subjects(places: Places) -> dict[str, str]:
 def _choose_subject(
     request: Request, places: Places, known: dict[str, str]
 ) -> tuple[Subject | None, dict[str, list[str]], Section | None]:
-    """Return the selected subject, its tables with columns, and a section that explains why there are none."""
+    """Return the selected subject, its tables with columns, and a section that explains it if there are no tables."""
     named = f"run:{parameter(request, 'run')}" if parameter(request, "run") else parameter(request, "on")
     value = named or next(iter(known), "")
     if not value:

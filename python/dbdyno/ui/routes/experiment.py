@@ -1,4 +1,4 @@
-"""A plan.toml as text, for a statement or a finding that a setting can test. Nothing is run."""
+"""A plan.toml as text, for a statement, or for a finding that a setting can test; nothing is run."""
 
 from __future__ import annotations
 

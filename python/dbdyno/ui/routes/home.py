@@ -24,7 +24,7 @@ from dbdyno.ui.view import View, address
 NEWEST = 8
 RUNNING = "At work"
 LATE_INTERVALS = 2.5
-"""A watch counts as running until this many intervals after its last snapshot."""
+"""Number of intervals after its last snapshot until which a watch counts as running."""
 SHORTEST_NS = 10 * 10**9
 NO_SERVER = "There are no snapshots here. Take them with `dbdyno snap watch --target DSN --every 60s`."
 _SERVERS = columns("server:text engine:text lately:spark:the_last_day now:number3 last:text:last_snapshot")
@@ -131,7 +131,7 @@ def _is_running(row: Row) -> bool:
 
 
 def _watch(server: Server) -> Row | None:
-    """Return the row of the `snap watch` of a server; None if the last snapshot is over `LATE_INTERVALS` old."""
+    """Return the row of a server's `snap watch`; None if the last snapshot is older than `LATE_INTERVALS` intervals."""
     snapshots = server.snapshots()
     if len(snapshots) < 2:
         return None

@@ -1,8 +1,8 @@
 """Changes as server-sent events, which update open pages in live mode.
 
-While a page listens, the names and times of folders are checked every second, so a part is noticed only when it is
-complete. A page names the state that it was made from, so that no change between the page and the start of its stream
-is missed.
+While a page listens, the names and times of folders are checked every second, so an evidence part is noticed only when
+it is complete. A page names the state from which it was made, so that no change between the making of the page and the
+start of its stream is missed.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _MODELS: ResultCache[JsonObject] = ResultCache(16)
 
 
 def view(request: Request) -> View:
-    """Return the comparison of an interval with another: the same hours `yesterday` or `last week`, or any other."""
+    """Return the comparison of an interval with the same hours `yesterday` or `last week`, or with another interval."""
     server = server_of(request)
     snapshots = server.snapshots()
     stretch = stretch_of(snapshots, parameter(request, "stretch"))

@@ -20,7 +20,7 @@ def view(request: Asked) -> View:
     """Return the profile of the run in the address, grouped by the expressions `by` and filtered by `where`.
 
     Raises:
-        TraceError: The run is no trace, or an expression is not valid.
+        TraceError: The run is not a trace, or an expression is not valid.
     """
     run = trace_of(request)
     by, where = limited_parameter(request, "by"), limited_parameter(request, "where")

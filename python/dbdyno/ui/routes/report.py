@@ -22,7 +22,7 @@ _MODELS: ResultCache[JsonObject] = ResultCache(16)
 
 
 def view(request: Request) -> View:
-    """Return the report of the interval in the address; `brief` leaves out what the chart's page shows."""
+    """Return the report of the interval in the address; with `brief`, only the sections shown beside the chart."""
     server = server_of(request)
     stretch = stretch_of(server.snapshots(), parameter(request, "stretch"))
     model = report_of(server, stretch)

@@ -19,7 +19,7 @@ from dbdyno.ui.routes.traces import links_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
 UNFINISHED = ("At work", "Not finished")
-"""Words in the verdict on a move that has not ended."""
+"""Words in a move's verdict that mean that the move has not ended."""
 _MODELS: ResultCache[Mapping[str, Any]] = ResultCache(16)
 
 

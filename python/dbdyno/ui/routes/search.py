@@ -54,7 +54,7 @@ def view(request: Request) -> View:
 
 
 def _runs(places: Places, needles: list[str]) -> Iterator[Run]:
-    """Yield the runs with the words in name, title or verdict, newest first."""
+    """Yield the runs whose name, title or verdict contains the words, newest first."""
     for run in places.runs()[::-1]:
         whole = f"{run.id} {run.manifest.title} {run.manifest.verdict or ''}".lower()
         if needles and all(one in whole for one in needles):
@@ -81,7 +81,7 @@ def _inside(places: Places, needles: list[str]) -> Iterator[Row]:
 
 
 def _pages(places: Places, needles: list[str]) -> Iterator[Row]:
-    """Yield saved pages and moves with the words in name or title."""
+    """Yield saved pages and moves whose name or title contains the words."""
     for name, model in places.saved_pages().items():
         whole = f"{name} {model.get('title') or ''} {model.get('headline') or ''}".lower()
         if needles and all(one in whole for one in needles):

@@ -1,7 +1,7 @@
-"""A server: its active sessions over time, and the load in an interval by each dimension.
+"""A server: its active sessions over time, and the load in an interval broken down by a dimension.
 
-The address has the window that the chart shows, the interval (`stretch`) that the tables are about, the dimension and
-the filters, so that a link shows the same to everybody.
+The address contains the window that the chart shows, the interval (`stretch`) that the tables are about, the dimension
+and the filters, so that a link shows the same page to everybody.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _parameters(request: Request) -> dict[str, str]:
 
 
 def _with_links(page: Page, place: Place) -> Page:
-    """Return the page with a link on each value: values filter, and a statement's text leads to its page."""
+    """Return the page with a link on each value: a value adds a filter, and a statement's text leads to its page."""
     title = HEADINGS[place.by][0]
 
     def linked(section: Section) -> Section:

@@ -16,7 +16,7 @@ def view(request: Asked) -> View:
     """Return the top statements by `sort` that match `where`, or one `statement`.
 
     Raises:
-        TraceError: The run is no trace, or the statement, the order or the condition is not known.
+        TraceError: The run is not a trace, or the statement, the order or the condition is unknown.
     """
     run = trace_of(request)
     sort = limited_parameter(request, "sort") or "elapsed"

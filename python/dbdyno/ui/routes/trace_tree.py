@@ -18,7 +18,7 @@ def view(request: Asked) -> View:
     With `calls` each call has its own line.
 
     Raises:
-        TraceError: The run is no trace, no call matches, or more than one of these is given.
+        TraceError: The run is not a trace, no call matches, or more than one of these parameters is given.
     """
     run = trace_of(request)
     options = {name: limited_parameter(request, name) for name in ("call", "statement", "line")}

@@ -1,4 +1,4 @@
-"""The waits of a trace: quantiles, distribution, over time, and the longest ones with file and line."""
+"""The waits of a trace: quantiles, distribution, course over time, and the longest waits with file and line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def view(request: Asked) -> View:
     """Return the waits whose event matches `event` (* matches anything; by default all waits) and `where`.
 
     Raises:
-        TraceError: The run is no trace, no wait matches, or the condition is not valid.
+        TraceError: The run is not a trace, no wait matches, or the condition is not valid.
     """
     run = trace_of(request)
     event, where = limited_parameter(request, "event") or "*", limited_parameter(request, "where")

@@ -34,7 +34,7 @@ def trace_of(request: Request) -> Run:
     """Return the trace or recording in the address.
 
     Raises:
-        TraceError: The run is no trace.
+        TraceError: The run is not a trace.
     """
     run = places_of(request).run(parameter(request, "id"))
     if not is_trace(run):
@@ -79,8 +79,8 @@ def trace_view(
     Args:
         run: The trace.
         page: The command's name.
-        options: The command's options; those that are empty or False are left out, True is a flag. `where` restricts
-            the trace.
+        options: The command's options; those that are empty or False are left out, and True stands for a flag. `where`
+            restricts the trace.
         make: Returns the page's model.
         more: Other attributes of the view.
     """

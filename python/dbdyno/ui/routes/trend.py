@@ -35,7 +35,7 @@ def view(request: Request) -> View:
 
 
 def _groups(runs: list[Run]) -> list[list[Run]]:
-    """Return the runs by plan, starting with the plan of the newest run."""
+    """Return the runs grouped by plan, with the plan of the newest run first."""
     groups: list[list[Run]] = []
     for run in runs[::-1]:
         mine = next((group for group in groups if are_runs_alike(group[0], run)), None)

@@ -1,10 +1,10 @@
 """Tables, views and key spaces of a database, as its catalog describes them.
 
 A key space is a set of columns that hold the same keys: a column whose values are generated or unique, the foreign keys
-that reference it, and the same column of parent tables and partitions. Columns outside of these are no keys.
+that reference it, and the same column of parent tables and partitions. Other columns are not keys.
 
 Limits: a column that is unique only together with others is a key only if the server generates its values, because its
-values alone name no row.
+values alone do not identify a row.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ where p.provolatile = 'v' and n.nspname not in ('pg_catalog', 'information_schem
 """
 _LARGE_OBJECTS = ("lo_create", "lo_creat", "lo_from_bytea", "lo_import", "lo_put", "lo_unlink", "lowrite")
 _WRITERS = frozenset(("setval", *_LARGE_OBJECTS))
-"""Functions of the server itself that change data."""
+"""Built-in functions of the server that change data."""
 
 ColumnKey = tuple[int, str]
 """A column: its relation, and its name."""
@@ -76,7 +76,8 @@ class Relation:
 class Catalog:
     """Relations by schema and name, and the key space of each key column.
 
-    `is_certain` is False if sessions change their search path; names that several schemas have are then unknown.
+    `is_certain` is False if sessions change their search path; a name that exists in several schemas then counts as
+    unknown.
     """
 
     relations: dict[tuple[str, str], Relation]
@@ -99,7 +100,7 @@ class Catalog:
             self._schemas.setdefault(name, []).append(schema)
 
     def find(self, schema: str | None, name: str) -> Relation | None:
-        """Return the relation that a statement names, or None if it is unknown or not certain."""
+        """Return the relation that a statement names, or None if it is unknown or ambiguous."""
         if schema is not None:
             return self.relations.get((schema, name))
         schemas = self._schemas.get(name, [])
@@ -109,7 +110,7 @@ class Catalog:
         return self.relations[first, name] if first is not None and self.is_certain else None
 
     def origin(self, relation: Relation, column: str) -> Origin:
-        """Return a column of a table as an origin of values."""
+        """Return the origin of values that come from this column of a table."""
         named = (relation.oid, column)
         space = self.spaces.get(named)
         own = frozenset({space}) if space is not None and named in self.keys else frozenset[int]()

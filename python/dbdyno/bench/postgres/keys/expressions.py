@@ -2,8 +2,8 @@
 
 A literal or parameter is a key where it is compared with a column that has keys (`=`, `<>`, `<`, `in`, `any`,
 `between`, `is distinct from`; rows column by column), or written into one. Casts, `coalesce`, `case`, `unnest`, derived
-tables, `with` and views pass a value on unchanged. Any other use is of a value that is not a key, except for `is null`,
-which every key answers alike.
+tables, `with` and views pass a value on unchanged. In any other use the value is not a key, except for `is null`, whose
+result is the same for every key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.keys.scopes import Scope
 
 Use = tuple[int, bool] | None
-"""Use of a literal or parameter: key space and whether it is an array of keys; None for a value that is not a key."""
+"""Use of a value: its key space and whether it is an array of keys, or None if it is not a key."""
 _COMPARISONS = ("EQ", "NEQ", "NullSafeEQ", "NullSafeNEQ", "GT", "GTE", "LT", "LTE")
 _SAME_VALUE = ("Paren", "Alias", "Cast", "TryCast", "Collate", "Max", "Min", "AnyValue")
 _CONSTANTS = ("Null", "Boolean", "Var", "Default", "Star")
@@ -41,7 +41,7 @@ _READERS = {
 
 
 class ExpressionReader(ABC):
-    """Reader of expressions; `uses` has the uses of each literal and parameter, to which `is null` adds none."""
+    """Reader of expressions; `uses` holds the uses of each literal and parameter (`is null` adds none)."""
 
     def __init__(self) -> None:
         self.uses: dict[Slot, set[Use]] = defaultdict(set)
@@ -62,7 +62,7 @@ class ExpressionReader(ABC):
         self.record_use(second.slots, *first.spaces)
 
     def visit(self, node: Any, scope: Scope) -> None:
-        """Read an expression whose value is not a key."""
+        """Read an expression for the uses of values in it; its own value is not a key."""
         kind = type(node).__name__
         if kind in _COMPARISONS:
             self.compare(node.this, node.expression, scope)
@@ -83,7 +83,7 @@ class ExpressionReader(ABC):
                 self.visit(child, scope)
 
     def compare(self, left: Any, right: Any, scope: Scope) -> None:
-        """Read a comparison, or an assignment, of rows column by column."""
+        """Read a comparison or an assignment; rows are compared column by column."""
         lefts, rights = self._row(left, scope), self._row(right, scope)
         if len(lefts) == len(rights):
             for one, other in zip(lefts, rights, strict=True):
@@ -93,7 +93,7 @@ class ExpressionReader(ABC):
             self.record_use(origin.slots, None)
 
     def _row(self, node: Any, scope: Scope) -> list[Origin]:
-        """Return the origins of a row's values; a value that is not a row is a row of one."""
+        """Return the origins of a row's values; a single value counts as a row with one value."""
         node = _bare(node)
         kind = type(node).__name__
         if kind in ("Tuple", "Row"):

@@ -11,7 +11,7 @@ NUMBERS = 1_000_000
 """Offset added to the number of a numeric literal in a shape; see `crates/dyno-proxy/src/replay/shape.rs`."""
 _MARK = re.compile(r"([lp])(\d+)(?:x(\d+))?")
 MENTION = re.compile(r"'p(\d+)x(\d+)'")
-"""A parameter in a shape: its number, and the number of the mention."""
+"""Pattern of one mention of a parameter in a shape: the parameter's number, and that of the mention."""
 
 
 class Slot(NamedTuple):
@@ -27,9 +27,9 @@ class Slot(NamedTuple):
 class Origin:
     """Where a value comes from.
 
-    `spaces` are the key spaces of its columns, with None for a column that is not a key; `keys` those of which a column
-    is the key itself, not a foreign key; `made` those of which an INSERT of this statement returns new keys; `slots`
-    its literals and parameters.
+    `spaces` are the key spaces of its columns, with None for a column that is not a key; `keys` are the spaces in which
+    a column is the key itself, not a foreign key; `made` are the spaces for which an INSERT of this statement returns
+    new keys; `slots` are the literals and parameters of the value.
     """
 
     spaces: frozenset[int | None] = frozenset()
@@ -38,7 +38,7 @@ class Origin:
     slots: frozenset[Slot] = frozenset()
 
     def as_array(self) -> Origin:
-        """Return the origin with its literals and parameters marked as arrays: the value is one of their elements."""
+        """Return the origin with its literals and parameters marked as arrays whose elements are the value."""
         return replace(self, slots=frozenset(slot._replace(is_array=True) for slot in self.slots))
 
 
@@ -54,11 +54,11 @@ class Output(NamedTuple):
 
 
 Outputs = list[Output] | None
-"""Columns of a query or a source; None if they are unknown."""
+"""Output columns of a query or of a source in its FROM clause; None if they are unknown."""
 
 
 def common_origin(origins: Sequence[Origin]) -> Origin:
-    """Return the origin of a value that has any one of these origins."""
+    """Return the combined origin of a value that may have any of these origins."""
     if len(origins) == 1:
         return origins[0]
     return Origin(
@@ -80,7 +80,7 @@ def slot_of(literal: Any) -> Slot | None:
 
 
 def name_of(identifier: Any) -> str:
-    """Return a name in the case in which the server stores it."""
+    """Return an identifier in upper or lower case as the server stores it."""
     text = str(identifier.name)
     return text if identifier.args.get("quoted") else text.lower()
 

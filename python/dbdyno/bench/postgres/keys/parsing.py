@@ -18,7 +18,7 @@ OPAQUE = frozenset(("execute", "call", "prepare", "explain", "do"))
 
 
 def statements(shape: str) -> Iterator[tuple[str, str]]:
-    """Yield the first word and the text of each statement of a shape; for a cursor, those of its query."""
+    """Yield first word and text of each statement in a shape; for a cursor declaration, those of its query."""
     begin = 0
     for found in [*_END.finditer(shape), None]:
         if found is not None and found[1] is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
 
 _MARK = re.compile(r"'[pl]\d|\b1\d{6}\b")
-"""A parameter or a literal in a shape."""
+"""Pattern of a parameter or a literal in a shape."""
 
 
 def key_plan(target: Postgres, run: Path, from_ns: int | None = None, to_ns: int | None = None) -> KeyPlan:
@@ -56,10 +56,10 @@ def plan_of(catalog: Catalog, shapes: Iterable[tuple[str, int]]) -> KeyPlan:
 
 
 class KeySearch:
-    """Positions of keys in one text.
+    """Search for the positions of keys in one text of statements.
 
-    `is_read` is False if a statement of it could not be parsed, `is_mixed` True if a parameter is a key in one place
-    and something else in another, so that it is not mapped.
+    `is_read` is False if a statement of the text could not be parsed. `is_mixed` is True if a parameter is a key in one
+    place and something else in another, so that it is not mapped.
     """
 
     def __init__(self, shape: str) -> None:
@@ -101,7 +101,7 @@ class KeySearch:
         self.places.literals.sort()
 
     def _parameters(self, uses: dict[Slot, set[Use]]) -> None:
-        """Find the parameters whose mentions are all keys of one space; an unread mention counts as no key."""
+        """Find the parameters whose mentions are all keys of one space; a mention that was not read is not a key."""
         mentions: dict[int, set[Use]] = {}
         for number, mention in MENTION.findall(self.places.shape):
             slot = Slot(True, int(number), int(mention))
@@ -114,6 +114,6 @@ class KeySearch:
 
 
 def _generated_space(output: Output) -> int | None:
-    """Return the key space of a returned column whose values an INSERT generates, if any."""
+    """Return the key space of a returned column if an INSERT generates the column's values, otherwise None."""
     made = output.origin.made
     return next(iter(made)) if len(made) == 1 and output.origin.spaces == made else None

@@ -10,7 +10,7 @@ from dbdyno.bench.postgres.keys.origins import Origin, Outputs, common_origin
 
 @dataclass
 class Scope:
-    """Sources by name, WITH queries by name, and the enclosing scope."""
+    """One scope: sources by name, WITH queries by name, and the enclosing scope."""
 
     outer: Scope | None = None
     sources: dict[str, Outputs] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Scope:
             scope = scope.outer
 
     def query(self, name: str) -> tuple[bool, Outputs]:
-        """Return whether WITH has a query of this name, and its columns."""
+        """Return whether a WITH query of this name is visible, and the columns that it returns."""
         for scope in self._chain():
             if name in scope.queries:
                 return True, scope.queries[name]

@@ -1,4 +1,4 @@
-"""Reader of a parsed statement: queries, INSERT, UPDATE, DELETE and MERGE, with the origins of what they return."""
+"""Reader of a parsed query, INSERT, UPDATE, DELETE or MERGE, which finds the origins of the columns it returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FOLDED = ("old", "new")
 
 
 class StatementReader(ExpressionReader):
-    """Walk over one statement's syntax tree that finds which values are compared with which columns."""
+    """Reader that walks over a statement's syntax tree and finds which values are compared with which columns."""
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class StatementReader(ExpressionReader):
         return known[relation.oid]
 
     def _target(self, node: Any, scope: Scope) -> list[Output]:
-        """Add the written table to the sources, and return its columns."""
+        """Add the table to which the statement writes to the sources, and return its columns."""
         outputs = self._table(node, Scope())
         alias = node.args.get("alias")
         scope.sources[name_of(alias.this if alias is not None else node.this)] = outputs
@@ -203,7 +203,7 @@ class StatementReader(ExpressionReader):
             self.relate(target[at].origin if at < len(target) else NOWHERE, output.origin)
 
     def _assign(self, assignments: Sequence[Any], target: Sequence[Output], scope: Scope) -> None:
-        """Read `column = value` and `(columns) = (values)`; the columns are the target's."""
+        """Read the assignments `column = value` and `(columns) = (values)` to columns of the target table."""
         own = Scope(None, {"": list(target)})
         for one in assignments:
             if type(one).__name__ != "EQ":
