@@ -256,7 +256,7 @@ class Postgres(EngineTarget):
         self.engine.restart()
 
     def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
-        """Return an undo that runs these statements here; it is retried for hours if dbdyno did not start the server."""
+        """Return an undo that runs these statements; it is retried for hours if dbdyno did not start the server."""
         from dbdyno.bench.undo import SqlUndo
 
         patience_s = 2.0 if self.is_embedded else 10.0
