@@ -30,7 +30,7 @@ from dbdyno.cuts.plan import BUILT_IN, CutPlan, check_plan, plan_of
 from dbdyno.cuts.postgres import PostgresCuts, control_file_problem, initdb_options
 from dbdyno.cuts.shrink import Shrinker, shrink
 from dbdyno.report.html import render_html
-from skipped import skip_for
+from skipped import skipped_on
 
 SURVIVED: CutRow = {**dict.fromkeys(CutRow.__annotations__, 0), "corrupt": "", "repaired": ""}  # type: ignore[typeddict-item]
 
@@ -214,10 +214,8 @@ def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():
 
 def _require_postgres() -> None:
     require_fuse()
-    try:
+    with skipped_on(TargetError):
         find_binaries()
-    except TargetError as error:
-        skip_for(error)
 
 
 @pytest.mark.long
@@ -230,10 +228,8 @@ def test_postgresql_with_its_defaults_loses_nothing():
 
 def _require_mariadb() -> None:
     require_fuse()
-    try:
+    with skipped_on(TargetError):
         find_programs({})
-    except TargetError as error:
-        skip_for(error)
 
 
 # A server that is killed while a session logs in leaves the driver's socket to Python's collector.

@@ -27,7 +27,7 @@ from dbdyno.bench.mariadb.session import open_session, rows
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.undo import stop_server
 from dbdyno.device.mounts import mounted_folders, status, unmount
-from skipped import skip_for
+from skipped import skipped_on
 
 PLAN = """
 title = "commits"
@@ -50,10 +50,8 @@ device = ["io2", "gp3"]
 
 def require(find: Callable[[], object]) -> None:
     require_fuse()
-    try:
+    with skipped_on(TargetError):
         find()
-    except TargetError as error:
-        skip_for(error)
 
 
 def wait(condition: Callable[[], bool], seconds: float = 30) -> None:

@@ -14,7 +14,7 @@ from dbdyno.base.errors import Error
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.workers import load_distributed
 from mariadb_server import MariaServer, missing
-from skipped import skip_for
+from skipped import skipped_on
 
 PLAN = """\
 title = "redo on disk and flash"
@@ -73,10 +73,8 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.fixture(autouse=True, scope="session")
 def needs_distributed() -> None:
-    try:
+    with skipped_on(Error):
         load_distributed()
-    except Error as error:
-        skip_for(error)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from dbdyno.cuts.campaign import run_campaign
 from dbdyno.cuts.plan import plan_of
 from dbdyno.hosts import workers as workers_module
 from dbdyno.hosts.workers import open_workers
-from skipped import skip_for
+from skipped import skipped_on
 
 CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
 """What a clock of the real world measured."""
@@ -75,10 +75,8 @@ def _unclocked(value: object) -> object:
 
 def test_power_cuts_of_two_databases_are_those_of_one_machine(two: Cluster) -> None:
     plan = replace(plan_of("sqlite-full"), cuts_of_a_database=2)
-    try:
+    with skipped_on(DeviceError):
         here = run_campaign(plan, 3, 7)
-    except DeviceError as error:
-        skip_for(error)
     with open_workers(two.address) as workers:
         there = run_campaign(plan, 3, 7, workers=workers)
     assert [_unclocked(dict(row)) for row in here.rows] == [_unclocked(dict(row)) for row in there.rows]

@@ -26,7 +26,7 @@ from dbdyno.rehearse.effects import OutsideEffects, reason_left_out
 from dbdyno.rehearse.order import undetermined_reason
 from dbdyno.rehearse.settings import differing_settings
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
-from skipped import skip_for
+from skipped import skipped_on
 
 FEW = pytest.mark.usefixtures("few_blocks")
 
@@ -164,10 +164,8 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
 
 @FEW
 def test_a_reserved_word_is_named_across_versions(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    try:
+    with skipped_on(TargetError):
         newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=newer) as other:
         with psycopg.connect(**engine.conninfo()) as connection:
             if connection.info.server_version >= 160000:

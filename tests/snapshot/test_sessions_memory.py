@@ -29,7 +29,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.shares import Shares
 from dbdyno.snapshot.taking.take import watch
-from skipped import skip_for
+from skipped import skipped_on
 
 AT = {column.name: place for place, column in enumerate(ACTIVITY)}
 
@@ -83,11 +83,8 @@ def memory(lab: Lab) -> Lab:
 
 
 def readable(lab: Lab) -> Lab:
-    with contextlib.closing(lab.connect()) as conn:
-        try:
-            _core.read_cost(conn.info.backend_pid)
-        except TraceError as error:
-            skip_for(error)
+    with contextlib.closing(lab.connect()) as conn, skipped_on(TraceError):
+        _core.read_cost(conn.info.backend_pid)
     return lab
 
 

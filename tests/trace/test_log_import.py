@@ -24,7 +24,7 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from skipped import skip_for
+from skipped import skipped_on
 
 PREFIX = "%m [%p] %q%u@%d/%c %e "
 SETTINGS = {
@@ -48,10 +48,8 @@ select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalanc
 
 @pytest.fixture(scope="module", params=[None, "18"])
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param) if request.param else None
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=binaries, settings=SETTINGS) as running:
         yield running
 

@@ -35,7 +35,7 @@ from dbdyno.cli.trace.record import status_line
 from dbdyno.trace.record.process import find_process
 from dbdyno.trace.record.recording import RecordingOptions, warnings_of
 from kernel_probes import require_probes
-from skipped import skip_for
+from skipped import skipped_on
 
 KINDS = (
     "installed",
@@ -47,10 +47,8 @@ KINDS = (
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=binaries) as running:
         yield running
 

@@ -25,7 +25,7 @@ from dbdyno.trace.holders import THINK, WORK, LockWaits, holders
 from dbdyno.trace.report import report_page
 from dbdyno.trace.source import open_traces
 from kernel_probes import require_probes
-from skipped import skip_for
+from skipped import skipped_on
 from slow_storage import SlowStorage
 
 KINDS = ("installed", *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")))
@@ -37,10 +37,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with own_server(binaries) as running:
         with session(running) as connection:
             connection.execute("create table hot (id int primary key, n int)")

@@ -25,7 +25,7 @@ from dbdyno.cli.trace.record import status_line
 from dbdyno.trace.record.looks import look_warnings
 from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
-from skipped import skip_for
+from skipped import skipped_on
 
 KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
 OPEN_ENDS = (
@@ -40,15 +40,11 @@ SLEPT = (
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=binaries, settings={"compute_query_id": True}) as running:
-        try:
+        with skipped_on(TraceError):
             _core.read_cost(running.pid)
-        except TraceError as error:
-            skip_for(error)
         yield running
 
 

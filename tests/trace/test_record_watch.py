@@ -37,7 +37,7 @@ from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of
 from kernel_probes import require_probes, require_watchpoints
-from skipped import skip_for
+from skipped import skipped_on
 
 KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
 OPEN_ENDS = (
@@ -49,10 +49,8 @@ OPEN_ENDS = (
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_watchpoints()
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with own_server(binaries, compute_query_id=True) as running:
         yield running
 
