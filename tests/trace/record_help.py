@@ -8,13 +8,14 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psycopg
+import pytest
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
@@ -25,6 +26,13 @@ from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts, recording
 
 ROOT = Path(__file__).parents[2]
+KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
+OPEN_ENDS = (
+    "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
+    " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns"
+)
+"""The sessions in whose times something is missing."""
+Recorder = Callable[[EmbeddedPostgres, Path], contextlib.AbstractContextManager[Recording]]
 
 
 def binaries_of(kind: str) -> Binaries:
@@ -191,8 +199,24 @@ def logged_lock_waits(engine: EmbeddedPostgres, count: int) -> list[float]:
     return [float(found) for found in re.findall(r"acquired ExclusiveLock .* after ([\d.]+) ms", text)]
 
 
-def check_lock_wait(run: Path, bounds_s: tuple[float, float]) -> None:
-    """Check that the recorded wait for a lock lasted as long as the server's clock allows, in seconds."""
+def check_sleeps(run: Path, statements: str) -> None:
+    """Check that each of twenty sleeps is waits that add up to it, and that all time is accounted for."""
+    found = rows(
+        run,
+        "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
+        " join waits w on w.call = c.call join statements s on s.statement = c.statement"
+        f" where {statements} and w.event = 'Timeout:PgSleep' group by all",
+    )
+    assert len(found) == 20
+    assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
+    assert rows(run, OPEN_ENDS) == []
+    assert rows(run, "select distinct fidelity from waits") == [("exact",)]
+
+
+def check_lock_wait(engine: EmbeddedPostgres, run: Path, recorder: Recorder = recorded) -> None:
+    """Check that the recorded wait for a lock lasted as long as the server's clock allows."""
+    with recorder(engine, run):
+        bounds_s = lock_wait(engine)
     # A backend that is woken in between waits again: two waits of one lock.
     [(span, waited)] = rows(
         run,
@@ -203,8 +227,10 @@ def check_lock_wait(run: Path, bounds_s: tuple[float, float]) -> None:
     assert 0.9 * bounds_s[0] <= waited <= span
 
 
-def check_lock_waits(run: Path, logged: list[float]) -> None:
+def check_lock_waits(engine: EmbeddedPostgres, run: Path, recorder: Recorder = recorded) -> None:
     """Check that the recorded waits for locks are those of the server's log, to half a millisecond."""
+    with recorder(engine, run):
+        logged = logged_lock_waits(engine, 8)
     spans = [span for (span,) in rows(run, LOCK_SPANS)]
     off = sorted(abs(span - of_log) for span, of_log in zip(spans, logged, strict=True))
     assert len(off) == 8

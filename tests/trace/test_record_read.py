@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from record_help import binaries_of, lock_wait, recorded, rows, session
+from record_help import KINDS, OPEN_ENDS, binaries_of, lock_wait, recorded, rows, session
 from watch_help import as_server, place_for_server
 
 from command_line import dbdyno
@@ -27,11 +27,6 @@ from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 from skipped import skipped_on
 
-KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
-OPEN_ENDS = (
-    "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
-    " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns"
-)
 SLEPT = (
     "select w.elapsed_ns, w.p2, w.fidelity, s.text from waits w left join statements s using (statement)"
     " where w.event = 'Timeout:PgSleep'"
