@@ -8,6 +8,7 @@ from why_planted import (
     by_restart,
     by_session,
     by_sql,
+    cold_plan,
     in_plan,
     in_runs,
     in_snapshots,
@@ -48,37 +49,16 @@ settings = {"storage.redo" = "log_flash"}
 name = "disk"
 settings = {"storage.redo" = "log_disk"}
 """
-COLD = """\
-title = "cold"
-target = "postgres"
-[workload]
-setup = [
-  "create table facts (id int primary key, v int, note text)",
-  "insert into facts select n, n, repeat('x', 400) from generate_series(1, 60000) n",
-  "vacuum analyze facts",
-]
-scripts = [{name = "s", text = '''
-\\set i random(1, 59000)
-select count(note) from facts where id between :i and :i + 900;
-'''}]
-[load]
-sessions = 2
-[schedule]
-blocks = 12
-warmup_blocks = 1
-turn = "250ms"
-[watch]
-overhead_blocks = 0
-activity_hz = 100
-[verdict]
-metric = "mean"
-accept = ["level", "difference"]
-[[arm]]
-name = "warm"
-[[arm]]
-name = "cold"
-cold = true
-"""
+COLD = cold_plan(
+    "cold",
+    (
+        "create table facts (id int primary key, v int, note text)",
+        "insert into facts select n, n, repeat('x', 400) from generate_series(1, 60000) n",
+        "vacuum analyze facts",
+    ),
+    "\\set i random(1, 59000)\nselect count(note) from facts where id between :i and :i + 900;",
+    ("warm", "cold"),
+)
 
 CASES = (
     in_runs("a dropped index", "index", BY_CUST, ORDERS, by_sql("drop index orders_cust"), about="orders_cust"),

@@ -7,6 +7,7 @@ The cases of `why_cases` were used to write the rules; those of `why_held_out` w
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import threading
@@ -95,6 +96,36 @@ def in_runs(
 ) -> Case:
     """Return a cause planted between two runs of a script."""
     return Case(name, "runs", (cause,), script, setup, plant, sessions=sessions, about=about)
+
+
+def cold_plan(title: str, setup: tuple[str, ...], script: str, arms: tuple[str, str]) -> str:
+    """Return a plan whose second arm has cold caches."""
+    return f"""\
+title = "{title}"
+target = "postgres"
+[workload]
+setup = {json.dumps(setup)}
+scripts = [{{name = "s", text = '''
+{script}
+'''}}]
+[load]
+sessions = 2
+[schedule]
+blocks = 12
+warmup_blocks = 1
+turn = "250ms"
+[watch]
+overhead_blocks = 0
+activity_hz = 100
+[verdict]
+metric = "mean"
+accept = ["level", "difference"]
+[[arm]]
+name = "{arms[0]}"
+[[arm]]
+name = "{arms[1]}"
+cold = true
+"""
 
 
 def in_plan(name: str, cause: str, plan: str) -> Case:
