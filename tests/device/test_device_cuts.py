@@ -31,6 +31,7 @@ from dbdyno.cuts.postgres import PostgresCuts, control_file_problem, initdb_opti
 from dbdyno.cuts.shrink import Shrinker, shrink
 from dbdyno.report.html import render_html
 from skipped import skipped_on
+from waiting import until
 
 SURVIVED: CutRow = {**dict.fromkeys(CutRow.__annotations__, 0), "corrupt": "", "repaired": ""}  # type: ignore[typeddict-item]
 
@@ -153,18 +154,11 @@ def test_a_killed_campaign_leaves_no_mount_and_no_folder():
         command, env=python_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     ours = f"dbdyno-cuts-{process.pid}-"
-    _wait(lambda: ours in Path("/proc/self/mountinfo").read_text())
+    assert until(lambda: ours in Path("/proc/self/mountinfo").read_text())
     os.kill(process.pid, signal.SIGKILL)
     process.wait(timeout=20)
-    _wait(lambda: ours not in Path("/proc/self/mountinfo").read_text())
-    _wait(lambda: not list(Path(tempfile.gettempdir()).glob(f"{ours}*")))
-
-
-def _wait(condition: object, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert until(lambda: ours not in Path("/proc/self/mountinfo").read_text())
+    assert until(lambda: not list(Path(tempfile.gettempdir()).glob(f"{ours}*")))
 
 
 def test_plans_are_checked_with_the_key_and_what_is_allowed():

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from dbdyno.cuts.plan import plan_of
 from dbdyno.hosts import workers as workers_module
 from dbdyno.hosts.workers import open_workers
 from skipped import skipped_on
+from waiting import until
 
 CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
 """What a clock of the real world measured."""
@@ -143,10 +143,8 @@ def test_a_killed_runner_leaves_no_task_running(desk: Desk, tmp_path: Path) -> N
         process.send_signal(signal.SIGKILL)
         process.wait(20)
         with open_workers(found.address) as workers:
-            deadline = time.monotonic() + 20
-            while any(workers.run_on_all(watched_tasks).values()):
-                assert time.monotonic() < deadline, "a worker still runs a block that nobody waits for"
-                time.sleep(0.2)
+            idle = until(lambda: not any(workers.run_on_all(watched_tasks).values()), 20)
+            assert idle, "a worker still runs a block that nobody waits for"
 
 
 def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
@@ -160,8 +158,5 @@ def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
-    deadline = time.monotonic() + 60
-    while not list((desk.folder / "there").glob("*/blocks/*.json")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
+    assert until(lambda: list((desk.folder / "there").glob("*/blocks/*.json")), 60)
     return process

@@ -22,6 +22,7 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
 from fresh_dice import fresh_dice
+from waiting import until
 
 TRIES = 60
 
@@ -101,12 +102,9 @@ def test_a_source_that_is_truncated_altered_or_dropped_in_the_middle_waits_for_t
         ended: list[float] = []
 
         def alter(change: str = change, ended: list[float] = ended) -> None:
-            until = time.monotonic() + 60
             # A worker that came after the change would wait behind it, until its lock timeout: both are to be there.
             begun = "select count(distinct pid) >= 3 from pg_locks where relation = to_regclass('t') and granted"
-            while lab.rows(begun) != [(True,)]:
-                assert time.monotonic() < until, "no workers read"
-                time.sleep(0.005)
+            assert until(lambda: lab.rows(begun) == [(True,)], 60, pause_s=0.005), "no workers read"
             lab.run(change)
             ended.append(time.monotonic())
 
@@ -136,9 +134,7 @@ def test_a_target_that_changes_while_rows_are_staged(lab: Lab, change: str, said
     assert lab.move("--table", "t").returncode == 0
 
     def alter() -> None:
-        until = time.monotonic() + 60
-        while nothing_left(lab) and time.monotonic() < until:
-            time.sleep(0.005)
+        until(lambda: not nothing_left(lab), 60, pause_s=0.005)
         lab.run(change)
 
     other = threading.Thread(target=alter)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -27,6 +27,7 @@ from dbdyno.rehearse.order import undetermined_reason
 from dbdyno.rehearse.settings import differing_settings
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 from skipped import skipped_on
+from waiting import until
 
 FEW = pytest.mark.usefixtures("few_blocks")
 
@@ -57,16 +58,6 @@ def start(*words: str) -> Iterator[subprocess.Popen[str]]:
             yield running
         finally:
             running.kill()
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Whether it comes true in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def has_measured(engine: EmbeddedPostgres) -> bool:

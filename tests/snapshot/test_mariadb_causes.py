@@ -14,6 +14,7 @@ from dbdyno.snapshot.engines.mariadb.sections import CONSUMER
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
 from mariadb_server import MariaServer, missing
+from waiting import until
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -83,9 +84,7 @@ def convoy(planted: OnMariadb, hold: str, free: str, ask: str, waiting: str) -> 
     threads = [threading.Thread(target=one.execute, args=(ask,)) for one in waiters]
     for one in threads:
         one.start()
-    deadline = time.monotonic() + 60
-    while holder.execute(waiting) and holder.fetchone() != (3,) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: holder.execute(waiting) and holder.fetchone() == (3,), 60)
     time.sleep(0.5)
     holder.execute(free)
     for one in threads:

@@ -30,6 +30,7 @@ from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.shares import Shares
 from dbdyno.snapshot.taking.take import watch
 from skipped import skipped_on
+from waiting import retried, until
 
 AT = {column.name: place for place, column in enumerate(ACTIVITY)}
 
@@ -156,17 +157,17 @@ def test_a_crash_of_the_server_is_survived_and_its_new_memory_is_read(own_lab: L
     readable(own_lab)
     sampler = Sampler(Postgres.open(own_lab.dsn), period_ns=50_000_000)
     with sampler:
-        _until(lambda: sampler.take()[1] > 0)
+        assert until(lambda: sampler.take()[1] > 0)
         with contextlib.closing(own_lab.connect()) as victim:
             os.kill(victim.info.backend_pid, signal.SIGKILL)
             with pytest.raises(psycopg.OperationalError):
                 victim.execute("select 1")
-        _until(lambda: sampler.problem is not None)
-        _until(lambda: sampler.problem is None)
+        assert until(lambda: sampler.problem is not None)
+        assert until(lambda: sampler.problem is None)
         sampler.take()
-        with contextlib.closing(_again(own_lab)) as conn:
+        with contextlib.closing(retried(own_lab.connect, psycopg.OperationalError)) as conn:
             conn.execute("select pg_sleep(.5)")
-        _until(lambda: any(row[AT["event"]] == "PgSleep" for row in _rows(sampler)))
+        assert until(lambda: any(row[AT["event"]] == "PgSleep" for row in _rows(sampler)))
     assert "r--s" not in _mappings(), "the memory is let go"
 
 
@@ -214,20 +215,3 @@ def _rows(sampler: Sampler) -> list[list[str]]:
 
 def _mappings() -> str:
     return "\n".join(line for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/zero" in line)
-
-
-def _again(lab: Lab) -> psycopg.Connection[tuple[object, ...]]:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return lab.connect()
-        except Exception:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def _until(holds: object, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

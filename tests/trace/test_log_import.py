@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import statistics
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from skipped import skipped_on
+from waiting import until
 
 PREFIX = "%m [%p] %q%u@%d/%c %e "
 SETTINGS = {
@@ -96,9 +96,7 @@ def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
             pgbench(engine, {**place(engine, it), "dbname": LOADED}, "-n", "-M", protocol, "-c", 3, "-j", 3, "-t", 40)
         with through(engine, it, dbname=LOADED) as connection:
             talk(connection)
-    deadline = time.monotonic() + 20
-    while b"disconnection" not in (logs_of(engine) / "pg.log").read_bytes()[-400:] and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: b"disconnection" in (logs_of(engine) / "pg.log").read_bytes()[-400:], 20)
     for ending in ENDINGS:
         name = f"pg.{ending}"
         (folder / name).write_bytes((logs_of(engine) / name).read_bytes()[before[name] :])

@@ -36,6 +36,7 @@ from dbdyno.trace.record.process import find_process
 from dbdyno.trace.record.recording import RecordingOptions, warnings_of
 from kernel_probes import require_probes
 from skipped import skipped_on
+from waiting import until
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -249,10 +250,8 @@ def test_a_recording_without_an_end_ends_with_its_server(tmp_path: Path, mode: s
         connection.execute("select 1")
         connection.close()
         own.stop()
-        until, begun_s = time.monotonic() + 60, time.process_time()
-        while not it.is_over() and time.monotonic() < until:
-            time.sleep(0.1)
-        assert it.is_over()
+        begun_s = time.process_time()
+        assert until(it.is_over, 60, pause_s=0.1)
         assert time.process_time() - begun_s < 1, "it waits for its end without looking for new processes all the time"
     assert any("The recording ended with the server" in warning for warning in it.warnings), it.warnings
     assert rows(run, "select count(*) > 0 from calls") == [(True,)]

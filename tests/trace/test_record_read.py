@@ -26,6 +26,7 @@ from dbdyno.trace.record.looks import look_warnings
 from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 from skipped import skipped_on
+from waiting import retried, until
 
 SLEPT = (
     "select w.elapsed_ns, w.p2, w.fidelity, s.text from waits w left join statements s using (statement)"
@@ -140,11 +141,8 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
             os.kill(victim.info.backend_pid, signal.SIGKILL)
             with pytest.raises(psycopg.OperationalError):
                 victim.execute("select 1")
-        deadline = time.monotonic() + 30
-        while not it.read_report().get("renewed"):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        with _again(engine) as connection:
+        assert until(lambda: it.read_report().get("renewed"), 30)
+        with retried(lambda: session(engine), psycopg.OperationalError) as connection:
             connection.execute("select pg_sleep(.3)")
         assert mappings() <= held + 1
     assert mappings() == held
@@ -152,17 +150,6 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
     slept = rows(tmp_path / "run", "select sum(elapsed_ns) / 1e9 from waits where event = 'Timeout:PgSleep'")
     assert slept[0][0] == pytest.approx(0.3, abs=0.1 + it.report["gap_ns"] / 1e9)
     assert "restarted 1 times after a crash" in " ".join(it.warnings)
-
-
-def _again(engine: EmbeddedPostgres) -> psycopg.Connection[Any]:
-    """A session, once the server takes some again."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return session(engine)
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
 
 def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres, tmp_path: Path) -> None:
