@@ -14,16 +14,8 @@ DATABASE = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_return
 DATABASE += ("tup_updated", "tup_deleted", "temp_bytes", "deadlocks")
 STATEMENT = ("calls", "total_exec_time", "rows", "shared_blks_hit", "shared_blks_read")
 STATEMENT += ("shared_blks_dirtied", "shared_blks_written", "temp_blks_written")
-TABLE = (
-    "seq_scan",
-    "seq_tup_read",
-    "idx_scan",
-    "idx_tup_fetch",
-    "n_tup_ins",
-    "n_tup_upd",
-    "n_tup_del",
-    "n_tup_hot_upd",
-)
+TABLE = ("seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch")
+TABLE += ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd")
 
 
 def key(name: str) -> Column:
