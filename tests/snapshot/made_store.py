@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.snapshot.causes import change_of
+from dbdyno.snapshot.causes.change import Change
 from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.parquet import Writer
@@ -83,6 +88,12 @@ class MadeServer:
             before=self.before,
         )
         return self.before
+
+    @contextlib.contextmanager
+    def change(self, taken: Sequence[Snapshot], at: int) -> Iterator[Change]:
+        """The change between the intervals that end and begin with the snapshot at this place."""
+        with Interval(self.store, taken[0], taken[at]) as before, Interval(self.store, taken[at], taken[-1]) as after:
+            yield change_of(before, after)
 
     def write(self, number: int) -> None:
         """As `step`, under a number of the caller's: fast enough for ten thousands."""
