@@ -15,6 +15,7 @@ import pytest
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.watch import _SAMPLE, APPLICATION_NAME_BYTES, COLUMNS, Watcher, application_names
+from together import meanwhile
 from waiting import until
 
 FAST_NS = 10_000_000
@@ -24,20 +25,13 @@ FAST_NS = 10_000_000
 def busy(target: Postgres, application_name: str, sql: str) -> Iterator[int]:
     """A session under this name that runs the statement without end; gives its process number."""
     conn = target.connect(application_name=application_name)
-    stop = threading.Event()
 
-    def work() -> None:
+    def work(stop: threading.Event) -> None:
         while not stop.is_set():
             conn.execute(sql.encode())
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    with contextlib.closing(conn), meanwhile(work):
         yield conn.info.backend_pid
-    finally:
-        stop.set()
-        thread.join()
-        conn.close()
 
 
 def test_samples_know_their_arm_by_the_sessions_name(own: Postgres) -> None:

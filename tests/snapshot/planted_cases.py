@@ -16,6 +16,7 @@ from planted_mix import Case, Mix
 from snapshot_help import FACTS, FAMILY, FOREIGN_KEY, OTHER_STATISTICS
 
 from slow_storage import SlowStorage
+from together import together
 
 RELOAD = "select pg_reload_conf()"
 Made = Callable[[Mix], Case]
@@ -394,16 +395,11 @@ def an_alter_behind_a_reader(mix: Mix) -> Case:
         reader = mix.lab.connect(application_name="report")
         reader.autocommit = False
         reader.execute("select 1 from sale limit 1")
-        altering = threading.Thread(target=mix.plant("alter table sale alter amount set default 5"))
-        altering.start()
-        time.sleep(0.05)
-        waiters = [threading.Thread(target=mix.run(asked)) for _ in range(3)]
-        for one in waiters:
-            one.start()
-        time.sleep(0.4)
-        reader.rollback()
-        for one in (altering, *waiters):
-            one.join()
+        with together(mix.plant("alter table sale alter amount set default 5")):
+            time.sleep(0.05)
+            with together(*[mix.run(asked)] * 3):
+                time.sleep(0.4)
+                reader.rollback()
         reader.close()
 
     return Case(

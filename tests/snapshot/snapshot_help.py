@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import open_collector, take
+from together import together
 
 SETTINGS: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements",
@@ -91,13 +91,9 @@ class Lab:
         with self.connect() as holder:
             holder.autocommit = False
             holder.execute(ask)  # type: ignore[arg-type]
-            waiters = [threading.Thread(target=waiter) for _ in range(3)]
-            for one in waiters:
-                one.start()
-            time.sleep(0.3)
-            holder.commit()
-            for one in waiters:
-                one.join()
+            with together(*[waiter] * 3):
+                time.sleep(0.3)
+                holder.commit()
 
     def take(self, note: str = "", **options: Any) -> Snapshot:
         """A snapshot of all that went before."""

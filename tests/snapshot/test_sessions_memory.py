@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -30,6 +31,7 @@ from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.shares import Shares
 from dbdyno.snapshot.taking.take import watch
 from skipped import skipped_on
+from together import meanwhile
 from waiting import retried, until
 
 AT = {column.name: place for place, column in enumerate(ACTIVITY)}
@@ -100,23 +102,15 @@ LOAD = (
 @contextlib.contextmanager
 def load(lab: Lab) -> Iterator[None]:
     """Sessions that sleep, work, and wait for each other."""
-    stop = threading.Event()
 
-    def work(statements: tuple[str, ...]) -> None:
+    def work(statements: tuple[str, ...], stop: threading.Event) -> None:
         with contextlib.closing(lab.connect(application_name="load")) as conn:
             while not stop.is_set():
                 for statement in statements:
                     conn.execute(statement)
 
-    threads = [threading.Thread(target=work, args=(statements,)) for statements in LOAD]
-    for thread in threads:
-        thread.start()
-    try:
+    with meanwhile(*(partial(work, statements) for statements in LOAD)):
         yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def rows_of(sampler: Sampler) -> tuple[list[list[str]], int]:

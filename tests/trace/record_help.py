@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts, recording
+from together import meanwhile, together
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
@@ -89,9 +91,8 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2, *, pause_s: float = 0) -
     """Sessions that work all the time but for a pause after each commit, some of them new ones; the list has what
     failed."""
     failed: list[str] = []
-    over = threading.Event()
 
-    def work(number: int) -> None:
+    def work(number: int, over: threading.Event) -> None:
         try:
             while not over.is_set():
                 with session(engine) as connection:
@@ -105,15 +106,8 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2, *, pause_s: float = 0) -
     with session(engine) as connection:
         connection.execute("create table if not exists busy (a int)")
         connection.execute("truncate busy")  # each session reads all of it again and again
-    threads = [threading.Thread(target=work, args=[number]) for number in range(sessions)]
-    for thread in threads:
-        thread.start()
-    try:
+    with meanwhile(*(partial(work, number) for number in range(sessions))):
         yield failed
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
 
 
 def changed_code(engine: EmbeddedPostgres) -> int:
@@ -154,17 +148,16 @@ def lock_wait(engine: EmbeddedPostgres) -> tuple[float, float]:
 
     with session(engine) as holder:
         holder.execute("select pg_advisory_lock(7)")
-        thread = threading.Thread(target=blocked)
-        thread.start()
-        while holder.execute(waits).fetchone() == (0,):
-            pass
-        inner = holder.execute(
-            "with a as materialized (select clock_timestamp() as at), b as materialized (select pg_sleep(.2) from a),"
-            " c as materialized (select clock_timestamp() as at from b)"
-            " select extract(epoch from c.at - a.at) from a, c"
-        ).fetchone()
-        holder.execute("select pg_advisory_unlock(7)")
-        thread.join()
+        with together(blocked):
+            while holder.execute(waits).fetchone() == (0,):
+                pass
+            inner = holder.execute(
+                "with a as materialized (select clock_timestamp() as at),"
+                " b as materialized (select pg_sleep(.2) from a),"
+                " c as materialized (select clock_timestamp() as at from b)"
+                " select extract(epoch from c.at - a.at) from a, c"
+            ).fetchone()
+            holder.execute("select pg_advisory_unlock(7)")
     assert inner is not None
     return float(inner[0]), outer[0]
 
@@ -186,13 +179,11 @@ def logged_lock_waits(engine: EmbeddedPostgres, count: int) -> list[float]:
         other.execute("set deadlock_timeout = '20ms'")
         for number in range(count):
             holder.execute("select pg_advisory_lock(8)")
-            thread = threading.Thread(target=other.execute, args=["select pg_advisory_lock(8), pg_advisory_unlock(8)"])
-            thread.start()
-            while holder.execute(waits).fetchone() == (0,):
-                pass
-            holder.execute("select pg_sleep(%s)", [0.05 + 0.02 * number])
-            holder.execute("select pg_advisory_unlock(8)")
-            thread.join()
+            with together(partial(other.execute, "select pg_advisory_lock(8), pg_advisory_unlock(8)")):
+                while holder.execute(waits).fetchone() == (0,):
+                    pass
+                holder.execute("select pg_sleep(%s)", [0.05 + 0.02 * number])
+                holder.execute("select pg_advisory_unlock(8)")
     with engine.log_file.open("rb") as log:
         log.seek(begin)
         text = log.read().decode(errors="replace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from proxy_help import asked, execute, proxied, through, twins
 from test_replay_keys import replayed
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from together import together
 
 TABLES = (
     "create table counter (id int primary key, v bigint)",
@@ -45,11 +46,9 @@ def test_sessions_that_were_open_together_are_open_together(engine: EmbeddedPost
     with proxied(engine, tmp_path / "run", binds=True) as it:
         one, other = (through(engine, it, dbname="both") for _ in range(2))
         one.execute("select pg_advisory_lock(7)")
-        blocked = threading.Thread(target=other.execute, args=["select pg_advisory_lock(7)"])
-        blocked.start()
-        one.execute("select pg_sleep(.1)")
-        one.close()
-        blocked.join()
+        with together(partial(other.execute, "select pg_advisory_lock(7)")):
+            one.execute("select pg_sleep(.1)")
+            one.close()
         other.close()
     told = replayed(tmp_path / "run", copy)
     assert (told["turns"], told["same"]) == (3, 3), told["told"]
@@ -86,8 +85,8 @@ def test_transactions_that_wait_for_locks_of_each_other_get_them_as_then(
 
     with proxied(engine, tmp_path / "run", binds=True) as it:
         sessions = [through(engine, it, dbname="locks") for _ in range(4)]
-        threads = [threading.Thread(target=work, args=[own, number]) for number, own in enumerate(sessions)]
-        [one.start() for one in threads], [one.join() for one in threads]
+        with together(*(partial(work, own, number) for number, own in enumerate(sessions))):
+            pass
     told = replayed(tmp_path / "run", copy, "--order", "commit")
     assert held(copy) == held(first)
     assert (told["commits"], told["out_of_order"], told["same"]) == (80, 0, 320)
