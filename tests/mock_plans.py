@@ -1,4 +1,4 @@
-"""Plans on the mock engine, whose times are what the test plants."""
+"""Plans on the mock engine, whose times are what the test plants, and on a model of commits."""
 
 from __future__ import annotations
 
@@ -37,3 +37,37 @@ def two_arms(mean_us: int = 1000, *, title: str = "nightly", blocks: int = 4, tu
     """Return a plan whose arm `one` takes `mean_us` on average, and arm `two` 800 us."""
     arms = '[[arm]]\nname = "one"\n[[arm]]\nname = "two"\nparameters = {mean_us = 800}\n'
     return mock_plan(arms, title=title, blocks=blocks, turn=turn, mean_us=mean_us)
+
+
+DISK_AND_FLASH = """\
+[verdict]
+operation = "commit"
+metric = "p50"
+[[arm]]
+name = "disk"
+settings = {"storage.redo" = "log_sas"}
+[[arm]]
+name = "flash"
+settings = {redo = "log_flash"}
+"""
+
+
+def model_plan(
+    rest: str = DISK_AND_FLASH,
+    *,
+    title: str = "redo on disk and flash",
+    blocks: int = 5,
+    transactions: int = 300,
+) -> str:
+    """Return a plan of commits on a model; its arms, and how they are judged, are `rest`."""
+    return f"""\
+title = "{title}"
+target = "model:sas-and-flash"
+[workload]
+kind = "commit-loop"
+parameters = {{redo_bytes = "512", cpu_us = 50}}
+[schedule]
+blocks = {blocks}
+transactions = {transactions}
+warmup_transactions = 20
+{rest}"""

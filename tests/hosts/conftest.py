@@ -14,31 +14,8 @@ from dbdyno.base.errors import Error
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.workers import load_distributed
 from mariadb_server import MariaServer, missing
+from mock_plans import DISK_AND_FLASH, model_plan
 from skipped import skipped_on
-
-PLAN = """\
-title = "redo on disk and flash"
-target = "model:sas-and-flash"
-[workload]
-kind = "commit-loop"
-parameters = {redo_bytes = "512", cpu_us = 50}
-[schedule]
-blocks = %d
-transactions = %d
-warmup_transactions = 20
-[verdict]
-operation = "commit"
-metric = "p50"
-[[arm]]
-name = "disk"
-settings = {"storage.redo" = "log_sas"}
-[[arm]]
-name = "flash"
-settings = {redo = "log_flash"}
-[[arm]]
-name = "disk again"
-settings = {"storage.redo" = "log_sas"}
-"""
 
 
 class Desk:
@@ -54,7 +31,9 @@ class Desk:
         return done.stdout + done.stderr
 
     def plan(self, blocks: int = 5, transactions: int = 300) -> str:
-        (self.folder / "p.toml").write_text(PLAN % (blocks, transactions))
+        again = '[[arm]]\nname = "disk again"\nsettings = {"storage.redo" = "log_sas"}\n'
+        text = model_plan(DISK_AND_FLASH + again, blocks=blocks, transactions=transactions)
+        (self.folder / "p.toml").write_text(text)
         return "p.toml"
 
     def run(self, runs: str) -> Path:

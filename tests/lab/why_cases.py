@@ -14,6 +14,8 @@ from why_planted import (
     in_snapshots,
 )
 
+from mock_plans import model_plan
+
 ORDERS = (
     "create table orders (id int primary key, cust int, amount int, note text)",
     "insert into orders select n, n / 10, n, repeat('x', 40) from generate_series(1, 60000) n",
@@ -32,16 +34,7 @@ WRITE = (
 NO_INDEX = tuple(
     f"alter database postgres set enable_{one} = off" for one in ("indexscan", "bitmapscan", "indexonlyscan")
 )
-MODEL = """\
-title = "a slower log"
-target = "model:sas-and-flash"
-[workload]
-kind = "commit-loop"
-parameters = {redo_bytes = "512", cpu_us = 50}
-[schedule]
-blocks = 6
-transactions = 300
-warmup_transactions = 20
+FLASH_AND_DISK = """\
 [[arm]]
 name = "flash"
 settings = {"storage.redo" = "log_flash"}
@@ -80,7 +73,7 @@ CASES = (
     ),
     in_runs("others use the processors", "processor", SCAN + ";", ORDERS, by_hogs(5)),
     in_runs("a storm of checkpoints", "checkpoint", WRITE, ORDERS, by_checkpoints(0.01)),
-    in_plan("a slow log by the model", "device", MODEL),
+    in_plan("a slow log by the model", "device", model_plan(FLASH_AND_DISK, title="a slower log", blocks=6)),
     in_plan("a cold cache", "cache", COLD),
     in_snapshots("a dropped index", "index", ORDERS, by_sql("drop index orders_cust"), SUM, about="orders_cust"),
     in_snapshots(
