@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, cluster
-from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.base.errors import Error
-from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.workers import load_distributed
 from mariadb_server import MariaServer, missing
 from mock_plans import DISK_AND_FLASH, model_plan
@@ -60,19 +58,6 @@ def needs_distributed() -> None:
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("workers"), 2) as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedPostgres]:
-    """A running PostgreSQL."""
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def dsn(server: EmbeddedPostgres) -> str:
-    """Its connection string over TCP."""
-    return make_conninfo("", **server.tcp_conninfo())
 
 
 @pytest.fixture(scope="session")
