@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import database, model_in
+from rehearsal_help import database, engine_with, model_in
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -32,13 +31,7 @@ SLOW = (
     "create trigger slow before update on customers for each row when (new.id in (8, 1008)) execute function slow()",
 )
 """A trigger that makes the last update of each session end a second later than in the capture."""
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        database(running, "shop", SHOP)
-        yield running
+engine = engine_with("shop", SHOP)
 
 
 @pytest.fixture(scope="module")
