@@ -18,5 +18,5 @@ def require_fuse() -> None:
 def empty_folder(below: Path, name: str = "mounted") -> Path:
     """An empty folder to mount at."""
     folder = below / name
-    folder.mkdir()
+    folder.mkdir(parents=True)
     return folder
