@@ -235,7 +235,7 @@ class Begun:
         self.wait_for(lambda: len(list((desk.folder / "runs").glob("*/blocks/b*.json"))) >= 2)
 
     def wait_for(self, condition: Callable[[], bool], limit_s: float = 200) -> None:
-        assert until(condition, limit_s), (self.desk.folder / "said").read_text()
+        assert until(condition, limit_s, pause_s=0.2), (self.desk.folder / "said").read_text()
 
     def cut(self, host: int) -> None:
         """Cut a host off until its worker has ended; nothing of the run is left there then."""

@@ -135,7 +135,7 @@ class Begun:
                 stderr=said,
                 env={**os.environ, "PYTHONWARNINGS": "ignore"},
             )
-        assert until(lambda: len(list((desk.folder / "runs").glob("*/blocks/*.json"))) >= 2)
+        assert until(lambda: len(list((desk.folder / "runs").glob("*/blocks/*.json"))) >= 2, pause_s=0.1)
 
     def status(self) -> str:
         return str(json.loads((self.desk.run("runs") / "manifest.json").read_text())["status"])

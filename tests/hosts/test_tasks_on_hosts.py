@@ -158,5 +158,5 @@ def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
-    assert until(lambda: list((desk.folder / "there").glob("*/blocks/*.json")), 60)
+    assert until(lambda: list((desk.folder / "there").glob("*/blocks/*.json")), 60, pause_s=0.05)
     return process

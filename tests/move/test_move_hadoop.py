@@ -117,7 +117,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(rows: Lab, hdfs: Hdfs) -
     job = rows.folder / "job"
     words = [*(sys.executable, "-m", "dbdyno", "move", rows.dsn, "--table", "t", "--piece", "1MiB", "--rate-limit")]
     process = subprocess.Popen([*words, "2MB/s", "--to", f"{hdfs.url}/t", "--job", str(job)], stderr=subprocess.PIPE)
-    until(lambda: recorded(job) >= 2 or process.poll() is not None, 120)
+    until(lambda: recorded(job) >= 2 or process.poll() is not None, 120, pause_s=0.05)
     process.send_signal(signal.SIGKILL)
     assert process.communicate()[1] is not None
     kept = recorded(job)
@@ -208,7 +208,7 @@ def test_a_worker_of_spark_that_is_lost_loses_and_doubles_nothing(
     ]
     with (rows.folder / "said").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
-    until(lambda: recorded(job) >= 2 or process.poll() is not None, 300)
+    until(lambda: recorded(job) >= 2 or process.poll() is not None, 300, pause_s=0.1)
     kept = recorded(job)
     cluster.lose_a_worker()
     process.wait(400)

@@ -100,7 +100,7 @@ def test_a_worker_that_is_lost_in_the_middle_loses_and_doubles_nothing(lab: Lab,
     log = (lab.folder / "said").open("wb")
     with log:
         process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=log)
-        until(lambda: finished(lab) >= 3 or process.poll() is not None, 300)
+        until(lambda: finished(lab) >= 3 or process.poll() is not None, 300, pause_s=0.1)
         kept = finished(lab)
         cluster.lose_a_worker()
         # Written while the job runs: its snapshot does not see it.

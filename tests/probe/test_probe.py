@@ -196,7 +196,7 @@ def test_an_interrupted_probe_removes_its_files_and_keeps_whole_blocks(dbdyno: C
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as child:
-        until(lambda: list(tmp_path.glob("runs/*/blocks/*.json")), 120)
+        until(lambda: list(tmp_path.glob("runs/*/blocks/*.json")), 120, pause_s=0.05)
         child.send_signal(signal.SIGINT)
         _, said = child.communicate(timeout=120)
     assert child.returncode == 130
