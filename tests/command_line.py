@@ -13,6 +13,7 @@ import functools
 import io
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,12 @@ def dbdyno(
         given.seek(0)
         code = _ending(words, (out, err, given), cwd, environment)
         return subprocess.CompletedProcess(["dbdyno", *words], code, _content(out), _content(err))
+
+
+def to_a_closed_pipe(*words: object) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a process of its own, whose reader has had enough after a line."""
+    command = shlex.join([sys.executable, "-m", "dbdyno", *map(str, words)])
+    return subprocess.run(f"{command} | head -1", shell=True, text=True, capture_output=True, check=False)
 
 
 def on_a_terminal(*words: object, cwd: Path | None = None, **environment: str) -> bytes:

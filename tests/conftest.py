@@ -12,6 +12,7 @@ pytest_plugins = [
     "chromium",
     "data_folders",
     "drawings",
+    "live_postgres",
     "shared_rewriting",
     "short_canaries",
     "unread_pages",

@@ -1,4 +1,4 @@
-"""Plans on the mock engine, whose times are what the test plants."""
+"""Plans on the mock engine, whose times are what the test plants, and on a model of commits."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ def mock_plan(
     blocks: int = 10,
     top: str = "",
     turn: str = "100ms",
-    mean_us: int | None = None,
+    parameters: str = "",
 ) -> str:
     """Return a plan's text up to its arms or factors, which are `rest`; `top` stands before the first table.
 
-    `mean_us` is the mean time of a transaction in arms that set none; None leaves the mock's default.
+    `parameters` are those of arms that set none, such as `mean_us = 1000`.
     """
-    parameters = "" if mean_us is None else f"parameters = {{mean_us = {mean_us}}}\n"
     return f"""\
 title = "{title}" # a comment
 target = "mock:"
 {top}
 [workload]
 kind = "mock"
-{parameters}[schedule]
+parameters = {{{parameters}}}
+[schedule]
 blocks = {blocks}
 warmup_blocks = 1
 turn = "{turn}"
@@ -36,4 +36,38 @@ overhead_blocks = 0
 def two_arms(mean_us: int = 1000, *, title: str = "nightly", blocks: int = 4, turn: str = "60ms") -> str:
     """Return a plan whose arm `one` takes `mean_us` on average, and arm `two` 800 us."""
     arms = '[[arm]]\nname = "one"\n[[arm]]\nname = "two"\nparameters = {mean_us = 800}\n'
-    return mock_plan(arms, title=title, blocks=blocks, turn=turn, mean_us=mean_us)
+    return mock_plan(arms, title=title, blocks=blocks, turn=turn, parameters=f"mean_us = {mean_us}")
+
+
+DISK_AND_FLASH = """\
+[verdict]
+operation = "commit"
+metric = "p50"
+[[arm]]
+name = "disk"
+settings = {"storage.redo" = "log_sas"}
+[[arm]]
+name = "flash"
+settings = {redo = "log_flash"}
+"""
+
+
+def model_plan(
+    rest: str = DISK_AND_FLASH,
+    *,
+    title: str = "redo on disk and flash",
+    blocks: int = 5,
+    transactions: int = 300,
+) -> str:
+    """Return a plan of commits on a model; its arms, and how they are judged, are `rest`."""
+    return f"""\
+title = "{title}"
+target = "model:sas-and-flash"
+[workload]
+kind = "commit-loop"
+parameters = {{redo_bytes = "512", cpu_us = 50}}
+[schedule]
+blocks = {blocks}
+transactions = {transactions}
+warmup_transactions = 20
+{rest}"""

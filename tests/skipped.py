@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import contextlib
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,6 +15,10 @@ def reason(error: Error) -> str:
     return "; ".join(" ".join(part.split()) for part in (error.message, error.next_step) if part)
 
 
-def skip_for(error: Error) -> NoReturn:
-    """Skips the test for what is missing here."""
-    pytest.skip(reason(error))
+@contextlib.contextmanager
+def skipped_on(kind: type[Error]) -> Iterator[None]:
+    """Skip the test for what the block finds missing here, if its error is of this kind."""
+    try:
+        yield
+    except kind as error:
+        pytest.skip(reason(error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from dbdyno.advise.kinds import Column, Estimate, Statement, Table
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.plans.explain import TextPlans
+from waiting import until
 
 LOGGING: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements,auto_explain",
@@ -91,9 +91,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Json
         before = json.loads(dbdyno("advise", "snap:1..2", "--format", "json", cwd=folder).stdout)
         told = {one["rule"]: one for one in before["not_judged"]}
         assert "snap plans --log" in told["logged_estimates"]["next"]
-        deadline = time.monotonic() + 300
-        while "the_end" not in log.read_text() and time.monotonic() < deadline:
-            time.sleep(0.05)  # the collector of the log is a process of its own
+        until(lambda: "the_end" in log.read_text(), 300)  # the collector of the log is a process of its own
         plans = dbdyno("snap", "plans", "--log", log, "--format", "json", cwd=folder)
     done = dbdyno("advise", "snap:1..2", "--format", "json", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,40 +38,14 @@ def setting(name: str, value: object, unit: str = "") -> Setting:
     return Setting(name, str(value), unit, "configuration file")
 
 
-def database(**more: Any) -> Database:
-    known = {
-        "name": "app",
-        "reads": 0,
-        "hits": 0,
-        "read_ms": 0.0,
-        "temp_files": 0,
-        "temp_bytes": 0,
-        "commits": 100_000,
-        "sessions": 10,
-        "active_ms": 1e6,
-        "frozen_age": 10,
-        "multixact_age": 10,
-        "span_s": 1000.0,
-        "is_current": True,
-    }
-    return Database(**{**known, **more})
-
-
-def table(**more: Any) -> Table:
-    known = {
-        "name": "t",
-        "rows": 100_000,
-        "dead": 0,
-        "pages": 2000,
-        "inserted": 0,
-        "updated": 0,
-        "deleted": 0,
-        "seq_scans": 10,
-        "seq_rows": 0,
-        "idx_scans": 0,
-        "modified": 0,
-    }
-    return Table(**{**known, **more})
+_COUNTS = {"reads": 0, "hits": 0, "read_ms": 0.0, "temp_files": 0, "temp_bytes": 0, "commits": 100_000}
+_AGES = {"frozen_age": 10, "multixact_age": 10}
+_CHANGES = {"inserted": 0, "updated": 0, "deleted": 0, "modified": 0}
+_SCANS = {"seq_scans": 10, "seq_rows": 0, "idx_scans": 0}
+database = partial(
+    replace, Database("app", **_COUNTS, **_AGES, sessions=10, active_ms=1e6, span_s=1000.0, is_current=True)
+)
+table = partial(replace, Table("t", rows=100_000, dead=0, pages=2000, **_CHANGES, **_SCANS))
 
 
 def asked(rule: str, *rows: Any, settings: Sequence[Setting] = (), server: Server = SERVER) -> JsonObject:

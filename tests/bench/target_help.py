@@ -8,16 +8,14 @@ import os
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.server import Postgres
-from skipped import skip_for
+from skipped import skipped_on
 
 KINDS = ("installed", "wheel")
 
 
 def binaries_of(kind: str) -> Binaries:
-    try:
+    with skipped_on(TargetError):
         return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
-    except TargetError as error:
-        skip_for(error)
 
 
 def show(target: Postgres, name: str) -> str:

@@ -17,6 +17,7 @@ from dbdyno.base.errors import PlanError
 from dbdyno.bench.programs.bench import ProgramBench
 from dbdyno.bench.programs.command_line import words_of
 from dbdyno.study.plan.file import parse_plan
+from waiting import until
 
 PLAN = """\
 title = "commands"
@@ -150,9 +151,7 @@ def test_a_signal_ends_the_programs_and_what_they_started(tmp_path: Path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 60
-    while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 60)
     pid = int((tmp_path / "pid").read_text())
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)

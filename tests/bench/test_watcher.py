@@ -8,12 +8,14 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.watch import _SAMPLE, APPLICATION_NAME_BYTES, COLUMNS, Watcher, application_names
+from together import meanwhile
 from waiting import until
 
 FAST_NS = 10_000_000
@@ -23,20 +25,13 @@ FAST_NS = 10_000_000
 def busy(target: Postgres, application_name: str, sql: str) -> Iterator[int]:
     """A session under this name that runs the statement without end; gives its process number."""
     conn = target.connect(application_name=application_name)
-    stop = threading.Event()
 
-    def work() -> None:
+    def work(stop: threading.Event) -> None:
         while not stop.is_set():
             conn.execute(sql.encode())
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    with contextlib.closing(conn), meanwhile(work):
         yield conn.info.backend_pid
-    finally:
-        stop.set()
-        thread.join()
-        conn.close()
 
 
 def test_samples_know_their_arm_by_the_sessions_name(own: Postgres) -> None:
@@ -72,14 +67,18 @@ def test_samples_know_their_arm_by_the_sessions_name(own: Postgres) -> None:
     assert watcher.take()["arm"] == []
 
 
-def test_a_working_session_is_on_the_cpu(own: Postgres) -> None:
-    name = application_names(["base"])["base"]
+def look_at(server: Postgres, statement: str, looks: int) -> tuple[int, dict[str, list[Any]]]:
+    """The process of a session that executes a statement all the time, and what so many looks saw."""
     with (
-        busy(own, name, "select count(*) from generate_series(1, 300000)") as pid,
-        Watcher(own, ["base"], period_ns=FAST_NS) as watcher,
+        busy(server, application_names(["base"])["base"], statement) as pid,
+        Watcher(server, ["base"], period_ns=FAST_NS) as watcher,
     ):
-        assert until(lambda: watcher.samples >= 20)
-    rows = watcher.take()
+        assert until(lambda: watcher.samples >= looks)
+    return pid, watcher.take()
+
+
+def test_a_working_session_is_on_the_cpu(own: Postgres) -> None:
+    pid, rows = look_at(own, "select count(*) from generate_series(1, 300000)", 20)
     events = [e for e, p in zip(rows["event"], rows["session"], strict=True) if p == pid]
     assert "CPU" in events
 
@@ -199,12 +198,6 @@ def test_application_names_are_distinct_and_what_the_engine_keeps(own: Postgres,
 
 
 def test_a_plain_role_sees_the_waits_of_its_own_sessions(plain: Postgres) -> None:
-    name = application_names(["base"])["base"]
-    with (
-        busy(plain, name, "select pg_sleep(0.2)") as pid,
-        Watcher(plain, ["base"], period_ns=FAST_NS) as watcher,
-    ):
-        assert until(lambda: watcher.samples >= 10)
-    rows = watcher.take()
+    pid, rows = look_at(plain, "select pg_sleep(0.2)", 10)
     assert set(rows["session"]) == {pid}
     assert "PgSleep" in rows["event"]

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from repositories import git, made, sleeping
 from dbdyno.base.errors import PlanError
 from dbdyno.builds.bisect.cache import BuildCache
 from dbdyno.builds.bisect.commits import Commit, GitError, first_parent_chain
+from waiting import until
 
 
 def test_the_line_goes_along_first_parents(tmp_path: Path) -> None:
@@ -79,9 +79,7 @@ def test_a_build_that_was_killed_is_made_again(tmp_path: Path) -> None:
     )
     running = subprocess.Popen([sys.executable, "-c", program])
     begun = builds.folder_of(commit) / "begun"
-    ends = time.monotonic() + 20
-    while not begun.exists() and time.monotonic() < ends:
-        time.sleep(0.02)
+    until(begun.exists, 20)
     running.send_signal(signal.SIGINT)
     running.wait(20)
     assert begun.exists() and not list(builds.folder.glob("*.json"))

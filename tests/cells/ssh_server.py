@@ -30,6 +30,11 @@ class Keys:
         """Return the file with the host keys of all servers."""
         return self.folder / "known_hosts"
 
+    def reach(self, hosts: str, *more: str, timeout_s: float = 5) -> list[str]:
+        """Return the options of a command for these hosts, as their user `celladmin`."""
+        keys = ("--key", str(self.key), "--known-hosts", str(self.known_hosts))
+        return ["-H", hosts, "-l", "celladmin", *keys, "--timeout", str(timeout_s), *more]
+
 
 @dataclass
 class Rig(Keys):

@@ -95,19 +95,7 @@ class Rack:
     hosts: list[str]
 
     def asked(self, command, *options: str) -> Result:
-        reach = [
-            "-H",
-            ",".join(self.hosts),
-            "-l",
-            "celladmin",
-            "--key",
-            str(self.rig.key),
-            "--known-hosts",
-            str(self.rig.known_hosts),
-            "--timeout",
-            str(TIMEOUT_S),
-        ]
-        return CliRunner().invoke(command, [*reach, *options])
+        return CliRunner().invoke(command, self.rig.reach(",".join(self.hosts), *options, timeout_s=TIMEOUT_S))
 
 
 @pytest.fixture

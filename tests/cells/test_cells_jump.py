@@ -26,20 +26,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def reach(rig, jump: str, cells: str = "exa1cel[01-02]") -> list[str]:
-    return [
-        "-H",
-        cells,
-        "-l",
-        "celladmin",
-        "--key",
-        str(rig.key),
-        "--known-hosts",
-        str(rig.known_hosts),
-        "--jump",
-        jump,
-        "--timeout",
-        "5",
-    ]
+    return rig.reach(cells, "--jump", jump)
 
 
 def test_cells_that_only_the_host_in_between_knows_are_reached_by_one_connection(rig):

@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 from click.testing import CliRunner
-from ssh_server import answers, servers
+from ssh_server import Rig, answers, servers
 
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.keys import install_command, install_with_ssh, key_steps, make_key, read_host_keys, trust
@@ -87,22 +87,18 @@ def test_host_keys_are_known_new_or_changed(tmp_path: Path):
         assert trust([shown], new) == 0
 
 
+def new_key(rig: Rig, *more: str) -> list[str]:
+    """The options that give the first server a new key."""
+    known = ("--known-hosts", str(rig.known_hosts))
+    return ["-H", f"127.0.0.1:{rig.ports[0]}", *known, "--new-key", str(rig.key), "--yes", *more]
+
+
 def test_the_command_twice_changes_nothing_the_second_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     home = tmp_path / "cell"
     home.mkdir()
     monkeypatch.setattr(shell, "home", str(home), raising=False)
     with servers(tmp_path, [shell]) as rig:
-        asked = [
-            "-H",
-            f"127.0.0.1:{rig.ports[0]}",
-            "-l",
-            "x",
-            "--known-hosts",
-            str(rig.known_hosts),
-            "--new-key",
-            str(rig.key),
-            "--yes",
-        ]
+        asked = new_key(rig, "-l", "x")
         first = CliRunner().invoke(command, asked)
         assert first.exit_code == 0, first.output
         before = (home / ".ssh" / "authorized_keys").read_text()
@@ -116,8 +112,7 @@ def test_the_command_twice_changes_nothing_the_second_time(tmp_path: Path, monke
 def test_a_cell_that_lets_in_and_keeps_no_key_says_why_and_asks_for_no_password(tmp_path: Path):
     """The reason was lost, and the system's ssh asked for a password, as if the key did not fit."""
     with servers(tmp_path, [answers("", code=1)]) as rig:
-        asked = ["-H", f"127.0.0.1:{rig.ports[0]}", "-l", "x", "--known-hosts", str(rig.known_hosts)]
-        found = CliRunner().invoke(command, [*asked, "--new-key", str(rig.key), "--yes"])
+        found = CliRunner().invoke(command, new_key(rig, "-l", "x"))
     assert found.exit_code == 2
     assert "it lets in and keeps no key: exit 1" in found.stderr
     assert "password" not in found.stderr
@@ -127,19 +122,7 @@ def test_a_changed_host_key_ends_it_for_that_cell(tmp_path: Path):
     with servers(tmp_path, [shell]) as rig:
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
         rig.known_hosts.write_text(f"[127.0.0.1]:{rig.ports[0]} {other}\n")
-        found = CliRunner().invoke(
-            command,
-            [
-                "-H",
-                f"127.0.0.1:{rig.ports[0]}",
-                "--known-hosts",
-                str(rig.known_hosts),
-                "--new-key",
-                str(rig.key),
-                "--yes",
-                "--accept-new",
-            ],
-        )
+        found = CliRunner().invoke(command, new_key(rig, "--accept-new"))
     assert found.exit_code == 2
     assert "CHANGED" in found.stdout
     assert other in rig.known_hosts.read_text()

@@ -17,19 +17,7 @@ from dbdyno.cli.cells.run import command, script
 
 
 def reach(rig) -> list[str]:
-    hosts = ",".join(f"127.0.0.1:{port}" for port in rig.ports)
-    return [
-        "-H",
-        hosts,
-        "-l",
-        "celladmin",
-        "--key",
-        str(rig.key),
-        "--known-hosts",
-        str(rig.known_hosts),
-        "--timeout",
-        "5",
-    ]
+    return rig.reach(",".join(f"127.0.0.1:{port}" for port in rig.ports))
 
 
 def test_equal_answers_stand_together_but_for_the_cells_own_name():

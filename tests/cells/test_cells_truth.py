@@ -112,9 +112,8 @@ def test_a_length_of_time_in_words(seconds: float, words: str):
 
 
 def show(rig, *options: str):
-    hosts = ",".join(f"127.0.0.1:{port}" for port in rig.ports)
-    reach = ["-H", hosts, "-l", "x", "--key", str(rig.key), "--known-hosts", str(rig.known_hosts), "--timeout", "8"]
-    return CliRunner().invoke(cli, ["cells", "show", *reach, *options])
+    reach = rig.reach(",".join(f"127.0.0.1:{port}" for port in rig.ports), *options, timeout_s=8)
+    return CliRunner().invoke(cli, ["cells", "show", *reach])
 
 
 def test_a_cell_reached_by_several_addresses_is_summed_once(tmp_path: Path):

@@ -27,6 +27,7 @@ from dbdyno.cells.ssh import Fleet
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.run.execute import start
+from together import together
 from waiting import until
 
 
@@ -93,11 +94,8 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
         assert until(lambda: "flashLog=off" in str(rig.plans[0]))
         rig.cells[0].answer(f"alter iormplan dbplan=(({theirs}))")
 
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    with pytest.raises(TargetError, match="somebody else changed its plan") as stopped:
+    with together(interfere), pytest.raises(TargetError, match="somebody else changed its plan") as stopped:
         rig.run(rig.plan(), tmp_path)
-    thread.join()
     assert "left so" in str(stopped.value)
     assert rig.plans == [[theirs], []]
 

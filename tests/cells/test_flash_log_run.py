@@ -15,6 +15,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import CellsError, PlanError
 from dbdyno.bench.cells.survey import describe
 from dbdyno.study.analysis.analyse import analyse
+from together import meanwhile
 
 
 def test_a_run_switches_every_cell_reads_it_and_puts_it_back(rig: Rig, tmp_path: Path):
@@ -58,18 +59,14 @@ def test_a_turn_is_between_two_collections_after_the_switch(rig: Rig, tmp_path: 
 def test_nothing_else_of_a_plan_is_touched(rig: Rig, tmp_path: Path):
     rig.cells[0].answer("alter iormplan objective=auto")
     seen: set[tuple[str, ...]] = set()
-    done = threading.Event()
 
-    def look() -> None:
+    def look(done: threading.Event) -> None:
         while not done.is_set():
             seen.add(tuple(rig.cells[0].plan.database))
             time.sleep(0.005)
 
-    thread = threading.Thread(target=look)
-    thread.start()
-    rig.run(rig.plan(), tmp_path)
-    done.set()
-    thread.join()
+    with meanwhile(look):
+        rig.run(rig.plan(), tmp_path)
     assert rig.cells[0].plan.objective == "auto"
     assert seen == {
         ("name=ORCL,share=3,flashLog=on", "name=default,share=1"),

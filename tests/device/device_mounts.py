@@ -6,19 +6,17 @@ from pathlib import Path
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.mounts import check_machine
-from skipped import skip_for
+from skipped import skipped_on
 
 
 def require_fuse() -> None:
     """Skips the test where folders cannot be mounted."""
-    try:
+    with skipped_on(DeviceError):
         check_machine()
-    except DeviceError as error:
-        skip_for(error)
 
 
 def empty_folder(below: Path, name: str = "mounted") -> Path:
     """An empty folder to mount at."""
     folder = below / name
-    folder.mkdir()
+    folder.mkdir(parents=True)
     return folder

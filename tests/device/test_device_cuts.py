@@ -30,7 +30,8 @@ from dbdyno.cuts.plan import BUILT_IN, CutPlan, check_plan, plan_of
 from dbdyno.cuts.postgres import PostgresCuts, control_file_problem, initdb_options
 from dbdyno.cuts.shrink import Shrinker, shrink
 from dbdyno.report.html import render_html
-from skipped import skip_for
+from skipped import skipped_on
+from waiting import until
 
 SURVIVED: CutRow = {**dict.fromkeys(CutRow.__annotations__, 0), "corrupt": "", "repaired": ""}  # type: ignore[typeddict-item]
 
@@ -153,18 +154,11 @@ def test_a_killed_campaign_leaves_no_mount_and_no_folder():
         command, env=python_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     ours = f"dbdyno-cuts-{process.pid}-"
-    _wait(lambda: ours in Path("/proc/self/mountinfo").read_text())
+    assert until(lambda: ours in Path("/proc/self/mountinfo").read_text())
     os.kill(process.pid, signal.SIGKILL)
     process.wait(timeout=20)
-    _wait(lambda: ours not in Path("/proc/self/mountinfo").read_text())
-    _wait(lambda: not list(Path(tempfile.gettempdir()).glob(f"{ours}*")))
-
-
-def _wait(condition: object, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert until(lambda: ours not in Path("/proc/self/mountinfo").read_text())
+    assert until(lambda: not list(Path(tempfile.gettempdir()).glob(f"{ours}*")))
 
 
 def test_plans_are_checked_with_the_key_and_what_is_allowed():
@@ -214,10 +208,8 @@ def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():
 
 def _require_postgres() -> None:
     require_fuse()
-    try:
+    with skipped_on(TargetError):
         find_binaries()
-    except TargetError as error:
-        skip_for(error)
 
 
 @pytest.mark.long
@@ -230,10 +222,8 @@ def test_postgresql_with_its_defaults_loses_nothing():
 
 def _require_mariadb() -> None:
     require_fuse()
-    try:
+    with skipped_on(TargetError):
         find_programs({})
-    except TargetError as error:
-        skip_for(error)
 
 
 # A server that is killed while a session logs in leaves the driver's socket to Python's collector.

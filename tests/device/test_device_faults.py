@@ -98,7 +98,6 @@ def test_a_flush_that_lies_reports_success_and_a_cut_takes_what_it_should_have_w
     found = set()
     for seed in range(12):
         below = tmp_path / str(seed)
-        below.mkdir()
         with file_with("lying-flush", below) as (mount, file):
             os.pwrite(file, b"y" * 4096, 0)
             os.fsync(file)
@@ -122,7 +121,6 @@ def test_a_write_hole_damages_synced_pages_that_share_a_row_with_one_that_is_not
     page, pages, hit = 4096, 256, set()
     for seed in range(40):
         below = tmp_path / str(seed)
-        below.mkdir()
         folder, back = empty_folder(below), empty_folder(below, "back")
         rule = fault_rule("write-hole:members=4,stripe_kb=64")
         spec = {"device": "t", "folder": str(folder), "back": str(back), "faults": [rule], "cuts": True}
@@ -152,7 +150,6 @@ def test_a_cut_leaves_a_row_for_each_page_and_name_that_it_took(tmp_path: Path):
     kinds = set()
     for seed in range(20):
         below = tmp_path / str(seed)
-        below.mkdir()
         with file_with("eio:path=absent", below) as (mount, file):
             os.pwrite(file, b"y" * 8192, 4096)
             (below / "mounted" / "new").write_text("n")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +26,8 @@ from dbdyno.bench.mariadb.session import open_session, rows
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.undo import stop_server
 from dbdyno.device.mounts import mounted_folders, status, unmount
-from skipped import skip_for
+from skipped import skipped_on
+from waiting import until
 
 PLAN = """
 title = "commits"
@@ -50,17 +50,8 @@ device = ["io2", "gp3"]
 
 def require(find: Callable[[], object]) -> None:
     require_fuse()
-    try:
+    with skipped_on(TargetError):
         find()
-    except TargetError as error:
-        skip_for(error)
-
-
-def wait(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.long
@@ -119,7 +110,7 @@ def begun(folder: Path, work: Path) -> tuple[subprocess.Popen[bytes], Path]:
         mounts[:] = [mount.folder for mount in mounted_folders() if mount.folder.is_relative_to(work)]
         return bool(mounts) and (folder / "runs").exists()
 
-    wait(is_mounted)
+    assert until(is_mounted)
     return process, mounts[0]
 
 
@@ -141,7 +132,7 @@ def test_the_guardian_stops_the_server_and_unmounts_when_all_others_are_killed(t
     os.kill(process.pid, signal.SIGKILL)
     os.kill(serving, signal.SIGKILL)
     process.wait()
-    wait(lambda: not mount.parent.exists())
+    assert until(lambda: not mount.parent.exists())
     assert mount not in [one.folder for one in mounted_folders()]
 
 
@@ -177,7 +168,7 @@ def test_a_mount_ends_some_time_after_the_process_that_started_it(tmp_path: Path
     )
     words = [sys.executable, "-c", program, str(folder), str(tmp_path / "back")]
     subprocess.run(words, env=python_environment(), check=False, timeout=30)
-    wait(lambda: folder not in [mount.folder for mount in mounted_folders()])
+    assert until(lambda: folder not in [mount.folder for mount in mounted_folders()])
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from dbdyno.study.prediction.compare import CalibratedMachine, predict
 from dbdyno.study.prediction.fit import Machine, calibrate
 from dbdyno.study.prediction.observation import observe, timed_waits
 from kernel_probes import require_probes
-from skipped import skip_for
+from skipped import skipped_on
 
 OFF = 0.3
 """Largest error of a median: other programs share the machine with this test."""
@@ -67,10 +67,8 @@ def predicted(folder: Path, plan: str) -> tuple[Machine, dict[str, Any]]:
     """The machine of arm x1, and each arm beside its prediction."""
     require_fuse()
     require_probes()
-    try:
+    with skipped_on(TargetError):
         find_binaries()
-    except TargetError as error:
-        skip_for(error)
     (folder / "p.toml").write_text(plan)
     done = dbdyno("run", "p.toml", "--seed", 1, cwd=folder)
     assert done.returncode in (0, 1), done.stderr

@@ -21,7 +21,7 @@ from dbdyno.cuts.ledger import payload_of
 from dbdyno.cuts.plan import CutPlan
 from dbdyno.cuts.postgres import PostgresCuts
 from dbdyno.device.mounts import open_mount
-from skipped import skip_for
+from skipped import skipped_on
 
 FETCHED = sorted((Path(__file__).resolve().parents[2] / "target" / "matrix").glob("1[4-9]*/bin"))
 SEEDS = range(1, 12)
@@ -70,10 +70,8 @@ def test_a_clean_stop_and_a_power_cut_lose_statistics_before_18_and_no_row(
     require_fuse()
     if folder is not None:
         monkeypatch.setenv("DBDYNO_PG_BIN", str(folder))
-    try:
+    with skipped_on(TargetError):
         server = find_binaries()
-    except TargetError as error:
-        skip_for(error)
     with Guardian() as guardian, contextlib.closing(StoppedPostgres(guardian)) as stopped:
         found = [stopped.said_after_cut(seed) for seed in SEEDS]
     corrupt = sum("corrupted statistics file" in said for said, _ in found)

@@ -10,32 +10,17 @@ import pytest
 
 from command_line import dbdyno, on_a_terminal
 from dbdyno.cli.arrow import write_rows
+from mock_plans import two_arms
 
 ipc = pytest.importorskip("pyarrow.ipc", reason="pyarrow is not installed")
 
-PLAN = """\
-title = "arrow"
-target = "mock:"
-[workload]
-kind = "mock"
-[schedule]
-blocks = 2
-warmup_blocks = 0
-turn = "50ms"
-[watch]
-overhead_blocks = 0
-[[arm]]
-name = "a"
-[[arm]]
-name = "b"
-"""
 QUERY = "select arm, elapsed_ns, elapsed_ns / 1e6 as ms, kind, arm from calls order by started_ns, arm"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("arrow")
-    (made / "plan.toml").write_text(PLAN)
+    (made / "plan.toml").write_text(two_arms(blocks=2))
     done = dbdyno("run", "plan.toml", "--seed", 1, cwd=made)
     assert done.returncode in (0, 1), done.stderr
     return made

@@ -16,7 +16,7 @@ from dbdyno.flow.pig_plans import parse_plan as pig_plan
 from dbdyno.flow.polars_plans import parse_graph as polars_plan
 from dbdyno.flow.step import Flow, Kind, Step
 from dbdyno.flow.tables import input_tables
-from skipped import skip_for
+from skipped import skipped_on
 
 A, B, C = (Step(Kind.SCAN, name, rows=size) for name, size in (("a", 100), ("b", 50), ("c", 10)))
 
@@ -221,10 +221,8 @@ def test_real_engines_push_both_conditions_below_the_join(shop: Path, engine: st
     else:
         from dbdyno.flow.pig_plans import jars
 
-        try:
+        with skipped_on(FlowError):
             jars()
-        except FlowError as error:
-            skip_for(error)
     done = dbdyno(*words(shop, engine), "--format", "json")
     assert done.returncode == 0, done.stderr
     for condition in ("region = south", "amount > 90"):

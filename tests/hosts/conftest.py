@@ -7,38 +7,13 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, cluster
-from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.base.errors import Error
-from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.workers import load_distributed
 from mariadb_server import MariaServer, missing
-from skipped import skip_for
-
-PLAN = """\
-title = "redo on disk and flash"
-target = "model:sas-and-flash"
-[workload]
-kind = "commit-loop"
-parameters = {redo_bytes = "512", cpu_us = 50}
-[schedule]
-blocks = %d
-transactions = %d
-warmup_transactions = 20
-[verdict]
-operation = "commit"
-metric = "p50"
-[[arm]]
-name = "disk"
-settings = {"storage.redo" = "log_sas"}
-[[arm]]
-name = "flash"
-settings = {redo = "log_flash"}
-[[arm]]
-name = "disk again"
-settings = {"storage.redo" = "log_sas"}
-"""
+from mock_plans import DISK_AND_FLASH, model_plan
+from skipped import skipped_on
 
 
 class Desk:
@@ -54,7 +29,9 @@ class Desk:
         return done.stdout + done.stderr
 
     def plan(self, blocks: int = 5, transactions: int = 300) -> str:
-        (self.folder / "p.toml").write_text(PLAN % (blocks, transactions))
+        again = '[[arm]]\nname = "disk again"\nsettings = {"storage.redo" = "log_sas"}\n'
+        text = model_plan(DISK_AND_FLASH + again, blocks=blocks, transactions=transactions)
+        (self.folder / "p.toml").write_text(text)
         return "p.toml"
 
     def run(self, runs: str) -> Path:
@@ -73,29 +50,14 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.fixture(autouse=True, scope="session")
 def needs_distributed() -> None:
-    try:
+    with skipped_on(Error):
         load_distributed()
-    except Error as error:
-        skip_for(error)
 
 
 @pytest.fixture(scope="session")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("workers"), 2) as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedPostgres]:
-    """A running PostgreSQL."""
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def dsn(server: EmbeddedPostgres) -> str:
-    """Its connection string over TCP."""
-    return make_conninfo("", **server.tcp_conninfo())
 
 
 @pytest.fixture(scope="session")

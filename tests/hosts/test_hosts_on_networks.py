@@ -6,7 +6,6 @@ import json
 import os
 import random
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from conftest import Desk
 from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analysis_of
+from waiting import until
 
 HOSTS = 4
 CLOCKS_S = (-0.5, -0.123, 0.25, 0.5)
@@ -235,10 +235,7 @@ class Begun:
         self.wait_for(lambda: len(list((desk.folder / "runs").glob("*/blocks/b*.json"))) >= 2)
 
     def wait_for(self, condition: Callable[[], bool], limit_s: float = 200) -> None:
-        deadline = time.monotonic() + limit_s
-        while not condition():
-            assert time.monotonic() < deadline, (self.desk.folder / "said").read_text()
-            time.sleep(0.2)
+        assert until(condition, limit_s, pause_s=0.2), (self.desk.folder / "said").read_text()
 
     def cut(self, host: int) -> None:
         """Cut a host off until its worker has ended; nothing of the run is left there then."""

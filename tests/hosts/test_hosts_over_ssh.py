@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import dbdyno as package
 from command_line import dbdyno
 from conftest import Desk
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from waiting import until
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 CONFIG = """\
@@ -57,9 +57,7 @@ def ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]
     (tmp_path / "config").write_text(CONFIG.format(ports=lines, folder=tmp_path, path=path))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     server = subprocess.Popen([SSHD, "-D", "-f", str(tmp_path / "config"), "-E", str(tmp_path / "log")])
-    deadline = time.monotonic() + 20
-    while not all(map(listens, numbers)) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: all(map(listens, numbers)), 20)
     yield numbers
     server.terminate()
     server.wait(10)
@@ -104,15 +102,7 @@ def test_hosts_over_ssh_work_and_nothing_is_left_on_them(port: int, desk: Desk) 
     (desk.folder / plan).write_text((desk.folder / plan).read_text().replace("[schedule]", hosts))
     desk("run", plan, "--seed", "7", "--out", "planned")
     assert desk.parts("here") == desk.parts("there") == desk.parts("planned")
-    wait_for_the_end_of(before)
-
-
-def wait_for_the_end_of(before: set[int]) -> None:
-    """Wait until no process of Dask is left but those that were there before."""
-    deadline = time.monotonic() + 30
-    while dask_processes() - before:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    assert until(lambda: not dask_processes() - before, 30), "a process of Dask is left"
 
 
 @pytest.mark.soak
@@ -134,7 +124,7 @@ def test_the_hosts_of_a_plan_share_a_load_over_ssh_and_nothing_is_left_on_them(p
     query = f"select count(*), count(distinct host), count(distinct session) from {calls} where kind = 'transaction'"
     assert counted is not None
     assert duckdb.connect().execute(query).fetchone() == (counted[0], 3, 7)
-    wait_for_the_end_of(before)
+    assert until(lambda: not dask_processes() - before, 30), "a process of Dask is left"
 
 
 @pytest.mark.soak

@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from logging.handlers import BufferingHandler
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from command_line import dbdyno
 from conftest import Desk
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.worker_load import drop_renewals_from_log
+from waiting import until
 
 LOAD = """\
 title = "two loads"
@@ -135,13 +135,7 @@ class Begun:
                 stderr=said,
                 env={**os.environ, "PYTHONWARNINGS": "ignore"},
             )
-        self.wait_for(lambda: len(list((desk.folder / "runs").glob("*/blocks/*.json"))) >= 2)
-
-    def wait_for(self, condition: Callable[[], bool], limit_s: float = 60) -> None:
-        deadline = time.monotonic() + limit_s
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        assert until(lambda: len(list((desk.folder / "runs").glob("*/blocks/*.json"))) >= 2, pause_s=0.1)
 
     def status(self) -> str:
         return str(json.loads((self.desk.run("runs") / "manifest.json").read_text())["status"])
@@ -173,7 +167,7 @@ def test_a_killed_runner_leaves_no_session(
         assert sessions_of(counted) > 0
         run.process.send_signal(signal.SIGKILL)
         run.process.wait(20)
-        run.wait_for(lambda: sessions_of(counted) == 0, 30)
+        assert until(lambda: sessions_of(counted) == 0, 30)
 
 
 @pytest.mark.soak
@@ -184,7 +178,7 @@ def test_a_killed_scheduler_ends_the_run_which_another_one_finishes(
         run = Begun(desk, dsn, found)
         found.kill(found.scheduler)
         assert run.process.wait(180) == 2
-        run.wait_for(lambda: sessions_of(counted) == 0, 30)
+        assert until(lambda: sessions_of(counted) == 0, 30)
     assert run.status() == "aborted"
     with cluster(tmp_path, 2) as found:
         words = ("run", "--resume", "last", "--out", "runs", "--scheduler", found.address)

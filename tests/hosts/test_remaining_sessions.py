@@ -26,6 +26,7 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.remaining_sessions import KEEPALIVES, PostgresSessions
 from dbdyno.bench.postgres.server import Postgres
 from mariadb_server import MariaServer
+from waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -158,7 +159,7 @@ def check_frozen_worker(desk: Desk, dsn: str, sessions: Callable[[], int], found
     own = sessions()
     os.kill(found.workers[0].pid, signal.SIGSTOP)
     try:
-        run.wait_for(lambda: sessions() < own, 90)
+        assert until(lambda: sessions() < own, 90)
         assert run.process.wait(300) == 2, run.said.read_text()
         assert sessions() == 0
     finally:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,8 @@ from dbdyno.cuts.campaign import run_campaign
 from dbdyno.cuts.plan import plan_of
 from dbdyno.hosts import workers as workers_module
 from dbdyno.hosts.workers import open_workers
-from skipped import skip_for
+from skipped import skipped_on
+from waiting import until
 
 CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
 """What a clock of the real world measured."""
@@ -75,10 +75,8 @@ def _unclocked(value: object) -> object:
 
 def test_power_cuts_of_two_databases_are_those_of_one_machine(two: Cluster) -> None:
     plan = replace(plan_of("sqlite-full"), cuts_of_a_database=2)
-    try:
+    with skipped_on(DeviceError):
         here = run_campaign(plan, 3, 7)
-    except DeviceError as error:
-        skip_for(error)
     with open_workers(two.address) as workers:
         there = run_campaign(plan, 3, 7, workers=workers)
     assert [_unclocked(dict(row)) for row in here.rows] == [_unclocked(dict(row)) for row in there.rows]
@@ -145,10 +143,8 @@ def test_a_killed_runner_leaves_no_task_running(desk: Desk, tmp_path: Path) -> N
         process.send_signal(signal.SIGKILL)
         process.wait(20)
         with open_workers(found.address) as workers:
-            deadline = time.monotonic() + 20
-            while any(workers.run_on_all(watched_tasks).values()):
-                assert time.monotonic() < deadline, "a worker still runs a block that nobody waits for"
-                time.sleep(0.2)
+            idle = until(lambda: not any(workers.run_on_all(watched_tasks).values()), 20)
+            assert idle, "a worker still runs a block that nobody waits for"
 
 
 def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
@@ -162,8 +158,5 @@ def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
-    deadline = time.monotonic() + 60
-    while not list((desk.folder / "there").glob("*/blocks/*.json")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
+    assert until(lambda: list((desk.folder / "there").glob("*/blocks/*.json")), 60, pause_s=0.05)
     return process

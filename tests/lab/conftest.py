@@ -13,25 +13,9 @@ import psycopg
 import pytest
 from lab_help import Delay
 from model_desk import Desk
-from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.base.decisions import WITHHOLDING
-from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedPostgres]:
-    """Return a running server."""
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def dsn(server: EmbeddedPostgres) -> str:
-    """Return the server's connection string, over TCP and with a password."""
-    return make_conninfo("", **server.tcp_conninfo())
-
 
 ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
 

@@ -7,28 +7,7 @@ import subprocess
 from pathlib import Path
 
 from command_line import dbdyno
-
-PLAN = """\
-title = "redo on disk and flash"
-target = "model:sas-and-flash"
-[workload]
-kind = "commit-loop"
-parameters = {redo_bytes = "512", cpu_us = 50}
-[schedule]
-blocks = %(blocks)d
-transactions = %(transactions)d
-warmup_transactions = 20
-[verdict]
-operation = "commit"
-metric = "p50"
-[[arm]]
-name = "disk"
-settings = {"storage.redo" = "log_sas"}
-[[arm]]
-name = "flash"
-settings = {redo = "log_flash"}
-"""
-
+from mock_plans import model_plan
 
 ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
 
@@ -46,8 +25,7 @@ class Desk:
         return done
 
     def plan(self, blocks: int = 5, transactions: int = 300) -> str:
-        text = PLAN % {"blocks": blocks, "transactions": transactions}
-        (self.folder / "p.toml").write_text(text)
+        (self.folder / "p.toml").write_text(model_plan(blocks=blocks, transactions=transactions))
         return "p.toml"
 
     def run(self, at: int = -1) -> Path:

@@ -6,30 +6,22 @@ import json
 
 from dbdyno.base.decisions import WITHHOLDING
 
-PROCEDURES = """\
-setup = ["create table seats (seat int primary key)", "insert into seats values (1)", '''
-create function passed_on() returns text language plpgsql as $$
-begin
-  insert into seats values (1);
-  return 'reserved';
-end $$''', '''
-create function clear_message() returns text language plpgsql as $$
-begin
-  insert into seats values (1);
-  return 'reserved';
-exception when unique_violation then
-  raise exception 'seat %% is taken', 'Ottilie' || 'Quux' using errcode = 'U0001';
-end $$''', '''
-create function handled() returns text language plpgsql as $$
-begin
-  insert into seats values (1);
-  return 'reserved';
-exception when unique_violation then
-  return 'taken';
-end $$''']
-teardown = ["drop function passed_on, clear_message, handled", "drop table seats"]
-expected_errors = %s
-"""
+
+def _function(name: str, handler: str = "") -> str:
+    caught = f"exception when unique_violation then {handler};" if handler else ""
+    body = f"begin insert into seats values (1); return 'reserved'; {caught} end"
+    return f"create function {name}() returns text language plpgsql as $$ {body} $$"
+
+
+SETUP = [
+    "create table seats (seat int primary key)",
+    "insert into seats values (1)",
+    _function("passed_on"),
+    _function("clear_message", "raise exception 'seat % is taken', 'Ottilie' || 'Quux' using errcode = 'U0001'"),
+    _function("handled", "return 'taken'"),
+]
+TEARDOWN = ["drop function passed_on, clear_message, handled", "drop table seats"]
+PROCEDURES = f"setup = {json.dumps(SETUP)}\nteardown = {json.dumps(TEARDOWN)}\nexpected_errors = "
 ACCEPTED = f"[verdict]\naccept = {json.dumps(list(WITHHOLDING))}\n"
 """Whatever else the machine does: what is looked at here is counts."""
 ARMS = ACCEPTED + "".join(
@@ -39,7 +31,7 @@ ARMS = ACCEPTED + "".join(
 
 
 def test_expected_errors_are_outcomes_with_a_row_of_their_own(lab, html_page):
-    lab("run", lab.plan(ARMS, more=PROCEDURES % '["unique_violation", "U0001"]'))
+    lab("run", lab.plan(ARMS, more=PROCEDURES + '["unique_violation", "U0001"]'))
     run = next((lab.folder / "runs").iterdir())
     model = json.loads((run / "analysis.json").read_text())
     by_arm = {arm["name"]: arm for arm in model["arms"]}
@@ -59,6 +51,6 @@ def test_expected_errors_are_outcomes_with_a_row_of_their_own(lab, html_page):
 
 
 def test_others_are_failures(lab):
-    done = lab("run", lab.plan(ARMS, more=PROCEDURES % '["U0001"]'), code=2)
+    done = lab("run", lab.plan(ARMS, more=PROCEDURES + '["U0001"]'), code=2)
     assert "arm 'passed_on': all" in done.stderr
     assert "(SQLSTATE 23505)" in done.stderr

@@ -19,11 +19,14 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from fault_injection import HUNG_S, Bench, BrokenError, Injection
+
+from together import together
 
 PROMISED_S = 60.0
 """In which a run ends by itself on a silent network: 30 s, and the busy machine of a soak."""
@@ -217,11 +220,8 @@ def test_faults_lose_nothing_hang_nothing_and_leave_nothing(tmp_path: Path) -> N
                     counts[fault.__name__][outcome] += 1
                     print(f"{number} {fault.__name__}: {outcome}", flush=True)
 
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(WORKERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with together(*(partial(work, worker) for worker in range(WORKERS))):
+        pass
     for name, outcomes in sorted(counts.items()):
         print(name, "|", ", ".join(f"{count} {word}" for word, count in outcomes.most_common()))
     assert not broken, "\n\n".join(broken)

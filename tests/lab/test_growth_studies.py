@@ -17,7 +17,7 @@ from dbdyno.bench.postgres import statements
 from dbdyno.study.library import find_study, loader
 from dbdyno.study.plan.plan import plan_from_dict
 from mariadb_server import missing
-from skipped import skip_for
+from skipped import skipped_on
 
 STUDIES_HERE = (
     "insert-size",
@@ -115,10 +115,8 @@ def test_a_cold_turn_on_somebody_elses_server_is_refused(lab, dsn):
 
 
 def test_a_transaction_that_does_more_work_on_more_rows_is_named(lab):
-    try:
+    with skipped_on(TargetError):
         statements.preload_setting()
-    except TargetError as error:
-        skip_for(error)
     two = "order by number,open orders"
     model = ran(lab, "data-growth", "--quick", "--blocks", "2", "--set", f"transaction={two}", "--set", "orders=1000")
     blocks = [used(model, arm, "blocks") for arm in range(4)]

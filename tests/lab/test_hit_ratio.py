@@ -13,15 +13,13 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres import statements
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.study import Study
-from skipped import skip_for
+from skipped import skipped_on
 
 
 @pytest.fixture(scope="module")
 def extension() -> None:
-    try:
+    with skipped_on(TargetError):
         statements.preload_setting()
-    except TargetError as error:
-        skip_for(error)
 
 
 @pytest.fixture

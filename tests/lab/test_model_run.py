@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from model_desk import ENVIRONMENT, Desk
+
+from waiting import until
 
 
 def test_a_run_leaves_the_same_folder_as_on_an_engine(desk: Desk):
@@ -93,9 +94,7 @@ def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
         env={**os.environ, **ENVIRONMENT},
     )
     blocks = desk.folder / "runs"
-    deadline = time.monotonic() + 120
-    while len(list(blocks.glob("*/blocks/*.json"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: len(list(blocks.glob("*/blocks/*.json"))) >= 2, 120)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said

@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
+from together import meanwhile
 
 OPERATIONS = int(os.environ.get("DBDYNO_SOAK_OPERATIONS", "50000000"))
 BATCH = 100
@@ -35,20 +36,14 @@ def test_memory_is_flat_however_many_operations_a_block_has(server, tmp_path: Pa
     load.connect(0)
     load.begin_block(tmp_path, "b")
     seen: list[tuple[int, float]] = []
-    done = threading.Event()
 
-    def look() -> None:
+    def look(done: threading.Event) -> None:
         while not done.wait(0.2):
             seen.append((load.progress() * BATCH, resident_mib()))
 
-    watcher = threading.Thread(target=look)
-    watcher.start()
     started = time.monotonic()
-    try:
+    with meanwhile(look):
         load.run(0, [(0, 0, None, OPERATIONS // BATCH)])
-    finally:
-        done.set()
-        watcher.join()
     rows = load.end_block()
     assert rows >= OPERATIONS
     early = max(memory for count, memory in seen if count <= OPERATIONS / 5)

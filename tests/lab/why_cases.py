@@ -8,10 +8,13 @@ from why_planted import (
     by_restart,
     by_session,
     by_sql,
+    cold_plan,
     in_plan,
     in_runs,
     in_snapshots,
 )
+
+from mock_plans import model_plan
 
 ORDERS = (
     "create table orders (id int primary key, cust int, amount int, note text)",
@@ -31,16 +34,7 @@ WRITE = (
 NO_INDEX = tuple(
     f"alter database postgres set enable_{one} = off" for one in ("indexscan", "bitmapscan", "indexonlyscan")
 )
-MODEL = """\
-title = "a slower log"
-target = "model:sas-and-flash"
-[workload]
-kind = "commit-loop"
-parameters = {redo_bytes = "512", cpu_us = 50}
-[schedule]
-blocks = 6
-transactions = 300
-warmup_transactions = 20
+FLASH_AND_DISK = """\
 [[arm]]
 name = "flash"
 settings = {"storage.redo" = "log_flash"}
@@ -48,37 +42,16 @@ settings = {"storage.redo" = "log_flash"}
 name = "disk"
 settings = {"storage.redo" = "log_disk"}
 """
-COLD = """\
-title = "cold"
-target = "postgres"
-[workload]
-setup = [
-  "create table facts (id int primary key, v int, note text)",
-  "insert into facts select n, n, repeat('x', 400) from generate_series(1, 60000) n",
-  "vacuum analyze facts",
-]
-scripts = [{name = "s", text = '''
-\\set i random(1, 59000)
-select count(note) from facts where id between :i and :i + 900;
-'''}]
-[load]
-sessions = 2
-[schedule]
-blocks = 12
-warmup_blocks = 1
-turn = "250ms"
-[watch]
-overhead_blocks = 0
-activity_hz = 100
-[verdict]
-metric = "mean"
-accept = ["level", "difference"]
-[[arm]]
-name = "warm"
-[[arm]]
-name = "cold"
-cold = true
-"""
+COLD = cold_plan(
+    "cold",
+    (
+        "create table facts (id int primary key, v int, note text)",
+        "insert into facts select n, n, repeat('x', 400) from generate_series(1, 60000) n",
+        "vacuum analyze facts",
+    ),
+    "\\set i random(1, 59000)\nselect count(note) from facts where id between :i and :i + 900;",
+    ("warm", "cold"),
+)
 
 CASES = (
     in_runs("a dropped index", "index", BY_CUST, ORDERS, by_sql("drop index orders_cust"), about="orders_cust"),
@@ -100,7 +73,7 @@ CASES = (
     ),
     in_runs("others use the processors", "processor", SCAN + ";", ORDERS, by_hogs(5)),
     in_runs("a storm of checkpoints", "checkpoint", WRITE, ORDERS, by_checkpoints(0.01)),
-    in_plan("a slow log by the model", "device", MODEL),
+    in_plan("a slow log by the model", "device", model_plan(FLASH_AND_DISK, title="a slower log", blocks=6)),
     in_plan("a cold cache", "cache", COLD),
     in_snapshots("a dropped index", "index", ORDERS, by_sql("drop index orders_cust"), SUM, about="orders_cust"),
     in_snapshots(

@@ -8,6 +8,7 @@ from why_planted import (
     by_restart,
     by_session,
     by_sql,
+    cold_plan,
     in_plan,
     in_runs,
     in_snapshots,
@@ -32,12 +33,11 @@ NOTES = (
     "\\set c random(1, 90000)\nupdate visits set note = note || ''"
     " where id = any (array(select 1 + (:c + n * 3631) % 90000 from generate_series(1, 20) n));"
 )
-LOG = """\
-title = "a log without its battery"
-target = "model:sas-and-flash"
+_MODEL = """\
+title = "%s"
+target = "model:%s"
 [workload]
-kind = "commit-loop"
-parameters = {redo_bytes = "4 KiB", cpu_us = 100}
+kind = %s
 [load]
 sessions = 4
 [schedule]
@@ -47,58 +47,28 @@ warmup_transactions = 20
 [[arm]]
 name = "as it was"
 [[arm]]
-name = "battery lost"
-settings = {"devices.log_sas.battery" = false}
+name = "%s"
+settings = {%s}
 """
-READS = """\
-title = "slower disks under the data"
-target = "model:nvme-server"
-[workload]
-kind = "key-lookup"
-[load]
-sessions = 4
-[schedule]
-blocks = 6
-transactions = 200
-warmup_transactions = 20
-[[arm]]
-name = "as it was"
-[[arm]]
-name = "worn"
-settings = {"devices.nvme.read_us" = 900}
-"""
-COLD = """\
-title = "the first minutes after a restart"
-target = "postgres"
-[workload]
-setup = [
-  "create table history (id int primary key, item int, memo text)",
-  "insert into history select n, n % 1000, repeat('m', 700) from generate_series(1, 40000) n",
-  "create index history_item on history (item)",
-  "vacuum analyze history",
-]
-scripts = [{name = "s", text = '''
-\\set i random(0, 999)
-select max(memo) from history where item between :i and :i + 8;
-'''}]
-[load]
-sessions = 2
-[schedule]
-blocks = 12
-warmup_blocks = 1
-turn = "250ms"
-[watch]
-overhead_blocks = 0
-activity_hz = 100
-[verdict]
-metric = "mean"
-accept = ["level", "difference"]
-[[arm]]
-name = "running"
-[[arm]]
-name = "restarted"
-cold = true
-"""
+LOG = _MODEL % (
+    "a log without its battery",
+    "sas-and-flash",
+    '"commit-loop"\nparameters = {redo_bytes = "4 KiB", cpu_us = 100}',
+    "battery lost",
+    '"devices.log_sas.battery" = false',
+)
+READS = _MODEL % ("slower disks under the data", "nvme-server", '"key-lookup"', "worn", '"devices.nvme.read_us" = 900')
+COLD = cold_plan(
+    "the first minutes after a restart",
+    (
+        "create table history (id int primary key, item int, memo text)",
+        "insert into history select n, n % 1000, repeat('m', 700) from generate_series(1, 40000) n",
+        "create index history_item on history (item)",
+        "vacuum analyze history",
+    ),
+    "\\set i random(0, 999)\nselect max(memo) from history where item between :i and :i + 8;",
+    ("running", "restarted"),
+)
 DEAR = ("alter database postgres set random_page_cost = 100000", "alter database postgres set enable_bitmapscan = off")
 LIED = (
     "create table kept as select * from visits",

@@ -7,12 +7,14 @@ The cases of `why_cases` were used to write the rules; those of `why_held_out` w
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.pair import analyse_pair
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
+from together import meanwhile, together
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "snapshot"))
 
@@ -97,6 +100,36 @@ def in_runs(
     return Case(name, "runs", (cause,), script, setup, plant, sessions=sessions, about=about)
 
 
+def cold_plan(title: str, setup: tuple[str, ...], script: str, arms: tuple[str, str]) -> str:
+    """Return a plan whose second arm has cold caches."""
+    return f"""\
+title = "{title}"
+target = "postgres"
+[workload]
+setup = {json.dumps(setup)}
+scripts = [{{name = "s", text = '''
+{script}
+'''}}]
+[load]
+sessions = 2
+[schedule]
+blocks = 12
+warmup_blocks = 1
+turn = "250ms"
+[watch]
+overhead_blocks = 0
+activity_hz = 100
+[verdict]
+metric = "mean"
+accept = ["level", "difference"]
+[[arm]]
+name = "{arms[0]}"
+[[arm]]
+name = "{arms[1]}"
+cold = true
+"""
+
+
 def in_plan(name: str, cause: str, plan: str) -> Case:
     """Return a cause planted between two arms of a plan."""
     return Case(name, "runs", (cause,), "", plan=plan)
@@ -149,22 +182,16 @@ def by_sql(*statements: str) -> Planting:
 @contextlib.contextmanager
 def _meanwhile(engine: Engine, work: Callable[[psycopg.Connection[Any], threading.Event], None]) -> Iterator[None]:
     """Repeat `work` in a session of its own until the context ends."""
-    stop = threading.Event()
     known: Any = engine.conninfo()
 
-    def run() -> None:
+    def run(stop: threading.Event) -> None:
         with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
             session.execute("set pg_stat_statements.track = 'none'")
             while not stop.is_set():
                 work(session, stop)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with meanwhile(run):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def by_session(*statements: str, hold_s: float, pause_s: float = 0.005) -> Planting:
@@ -262,11 +289,8 @@ def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> JsonObject:
     planted = Planted("postgres", make_conninfo("", **engine.conninfo()), store, Options(), pause_s=0.05)
 
     def load() -> None:
-        many = [threading.Thread(target=work_sql, args=(engine, *(case.statements * case.times))) for _ in range(2)]
-        for one in many:
-            one.start()
-        for one in many:
-            one.join()
+        with together(*[partial(work_sql, engine, *(case.statements * case.times))] * 2):
+            pass
 
     with contextlib.ExitStack() as stack:
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, to_a_closed_pipe
 from dbdyno.cli.main import COMMANDS
 
 
@@ -66,13 +66,7 @@ def test_data_on_stdout_words_on_stderr(tmp_path: Path):
 
 
 def test_a_closed_pipe_ends_quietly():
-    done = subprocess.run(
-        f"{sys.executable} -m dbdyno studies redo-size | head -1",
-        shell=True,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    done = to_a_closed_pipe("studies", "redo-size")
     assert done.stderr == ""
     assert done.stdout.startswith("redo-size")
 

@@ -111,14 +111,21 @@ def test_the_second_signal_ends_what_does_not_hear_the_first(number: signal.Sign
     assert child.returncode == 130
 
 
-def test_a_signal_that_was_ignored_before_stays_ignored(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("Listener().start()\nHANG_UP\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)", "True\n"),
+        ("with StopSignals() as stopping:\n    HANG_UP\n    print(stopping.asked)\n", "False\n"),
+    ],
+    ids=["while a command starts", "during a run"],
+)
+def test_a_hang_up_that_was_ignored_before_stays_ignored(code: str, said: str):
     code = (
-        "import signal\nfrom dbdyno.base.signals import Listener\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nListener().start()\n"
-        "signal.raise_signal(signal.SIGHUP)\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+        "import signal\nfrom dbdyno.base.signals import Listener, StopSignals\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + code.replace("HANG_UP", "signal.raise_signal(signal.SIGHUP)")
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
-    assert done.stdout == "True\n"
+    assert done.stdout == said
 
 
 def test_a_panic_of_the_core_is_an_internal_error_and_no_traceback(tmp_path: Path):
@@ -150,16 +157,6 @@ def test_a_signal_while_a_query_runs_ends_it_in_all_threads():
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stderr.strip()) == (130, "interrupted"), done
-
-
-def test_a_hang_up_that_was_ignored_before_does_not_end_a_run_either():
-    code = (
-        "import signal\nfrom dbdyno.base.signals import StopSignals\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "with StopSignals() as stopping:\n    signal.raise_signal(signal.SIGHUP)\n    print(stopping.asked)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
-    assert done.stdout == "False\n"
 
 
 ENDED = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.base.errors import TargetError
-from skipped import reason, skip_for
+from skipped import reason, skipped_on
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -16,8 +16,9 @@ TESTS = Path(__file__).resolve().parents[1]
 def test_a_skip_names_the_command_that_gets_what_is_missing():
     error = TargetError("PostgreSQL 16 is not here", next_step="tools/matrix --fetch 16")
     assert reason(error) == "PostgreSQL 16 is not here; tools/matrix --fetch 16"
-    with pytest.raises(pytest.skip.Exception, match=r"^PostgreSQL 16 is not here; tools/matrix --fetch 16$"):
-        skip_for(error)
+    line = r"^PostgreSQL 16 is not here; tools/matrix --fetch 16$"
+    with pytest.raises(pytest.skip.Exception, match=line), skipped_on(TargetError):
+        raise error
 
 
 def test_no_test_skips_with_an_error_as_it_stands():

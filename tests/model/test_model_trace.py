@@ -46,15 +46,19 @@ def test_one_file_for_each_arm_and_session_and_one_for_the_log_writer(both):
     assert names == [f"{arm}_{who}.trc" for arm in ("32-KB-on", "off") for who in ("lgwr", "s000", "s001", "s002")]
 
 
-def test_every_wait_comes_back_with_its_event_parameters_and_microseconds(both):
-    run, read, _ = both
-    expected = dbdyno.sql(WAITS_OF_THE_RUN, run).fetchall()
-    found = dbdyno.sql(
+def waits_of_trace(read):
+    return dbdyno.sql(
         f"select * replace (if(object = 's', 'session', object) as object,"
         f" coalesce(try_cast(session as bigint), 0) as session) from ({WAITS_OF_THE_TRACE})"
         " order by all",
         read,
     ).fetchall()
+
+
+def test_every_wait_comes_back_with_its_event_parameters_and_microseconds(both):
+    run, read, _ = both
+    expected = dbdyno.sql(WAITS_OF_THE_RUN, run).fetchall()
+    found = waits_of_trace(read)
     assert len(found) > 500
     assert found == expected
 
@@ -140,12 +144,7 @@ def test_every_wait_of_a_modelled_run_comes_back(modelled: tuple[Run, Run]):
         f"select * replace (if(object = 'session', session, 0) as session) from ({WAITS_OF_THE_RUN}) order by all",
         run,
     ).fetchall()
-    found = dbdyno.sql(
-        f"select * replace (if(object = 's', 'session', object) as object,"
-        f" coalesce(try_cast(session as bigint), 0) as session) from ({WAITS_OF_THE_TRACE})"
-        " order by all",
-        read,
-    ).fetchall()
+    found = waits_of_trace(read)
     events = {row[4] for row in found}
     assert {"log file sync", "log file parallel write", "cell single block physical read"} <= events
     assert found == expected

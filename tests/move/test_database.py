@@ -21,6 +21,7 @@ from dbdyno.bench.postgres.binaries import WHEEL_PACKAGE, Binaries, inspect
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.database import finish_steps
 from dbdyno.move.database.programs import find_programs
+from together import meanwhile
 
 
 def move_everything(databases: Databases, **environment: str) -> Databases:
@@ -341,9 +342,8 @@ def test_writers_go_on_and_everything_is_of_one_instant(databases: Databases) ->
         "create table head (id bigserial primary key)",
         "create table line (id bigint primary key references head)",
     )
-    stop = threading.Event()
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         with psycopg.connect(databases.source) as conn:
             while not stop.is_set():
                 conn.execute(
@@ -351,13 +351,8 @@ def test_writers_go_on_and_everything_is_of_one_instant(databases: Databases) ->
                 )
                 conn.commit()
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with meanwhile(write):
         done = databases.move()
-    finally:
-        stop.set()
-        writer.join()
     assert done.returncode == 0, done.stdout + done.stderr
     asked = "select (select count(*) from head) = (select count(*) from line), count(*) > 0 from line"
     assert databases.rows(databases.target, asked) == [(True, True)]

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 from unittest import mock
@@ -17,6 +16,7 @@ from database_lab import EVERYTHING, Databases, content
 from command_line import dbdyno
 from dbdyno.move.database import indexes, rows
 from soaked import first
+from waiting import until
 
 KILLED = """
 import importlib, os, signal, sys
@@ -132,9 +132,7 @@ def test_what_a_crash_of_the_target_undid_is_copied_again(full: Databases) -> No
     process = engine.pid
     assert process is not None
     os.kill(process, signal.SIGQUIT)
-    until = time.monotonic() + 20
-    while engine.running and time.monotonic() < until:
-        time.sleep(0.05)
+    until(lambda: not engine.running, 20)
     engine.start()
     done = full.resume()
     assert done.returncode == 0, done.stderr + done.stdout

@@ -7,6 +7,7 @@ import contextlib
 import pytest
 from move_lab import Lab
 from test_move_in import into, nothing_left
+from test_move_swap import change_meanwhile
 
 from command_line import dbdyno
 from dbdyno.move.engines.postgres import swap
@@ -188,13 +189,7 @@ def test_who_has_an_older_snapshot_sees_no_part_of_the_new_rows(parted: Lab, mon
 
 
 def test_a_partition_that_comes_while_rows_come_changes_nothing(parted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = swap.has_older_snapshots
-
-    def meanwhile(conn: object) -> bool:
-        parted.run("create table u_5 partition of u for values from (5) to (6)")
-        return real(conn)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(swap, "has_older_snapshots", meanwhile)
+    change_meanwhile(parted, monkeypatch, "create table u_5 partition of u for values from (5) to (6)")
     rows = parted.rows(ROWS)
     done = into(parted, *PARTS)
     assert (done.returncode, "partitions were added, taken away or altered" in done.stderr) == (2, True), done.stderr

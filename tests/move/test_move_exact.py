@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from move_lab import Lab
 from command_line import dbdyno
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import source
+from together import meanwhile
 
 ACCOUNTS = 4_000
 
@@ -25,9 +27,9 @@ def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
         "create table account (id int primary key, amount bigint not null, pad text default repeat('x', 80))",
         f"insert into account select g, 0 from generate_series(1, {ACCOUNTS}) g",
     )
-    stop, moved = threading.Event(), [0, 0]
+    moved = [0, 0]
 
-    def writer(place: int) -> None:
+    def writer(place: int, stop: threading.Event) -> None:
         with lab.connect() as conn:
             while not stop.is_set():
                 conn.execute(
@@ -38,10 +40,7 @@ def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
                 )
                 moved[place] += 1
 
-    writers = [threading.Thread(target=writer, args=(place,)) for place in range(2)]
-    for one in writers:
-        one.start()
-    try:
+    with meanwhile(partial(writer, 0), partial(writer, 1)):
         for turn in range(3):
             lab.out = lab.folder / f"out{turn}"
             before = sum(moved)
@@ -49,10 +48,6 @@ def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
             assert done.returncode == 0, done.stderr
             assert lab.files("sum(amount), count(*), count(distinct id)") == [(0, ACCOUNTS, ACCOUNTS)]
             assert sum(moved) > before, "they wrote meanwhile"
-    finally:
-        stop.set()
-        for one in writers:
-            one.join()
 
 
 def test_partitions_and_children_are_read_one_by_one(lab: Lab) -> None:

@@ -20,6 +20,7 @@ from test_move_spark import Cluster, cluster  # noqa: F401 (a fixture)
 
 from command_line import dbdyno
 from dbdyno.move.ledger.folder import Ledger
+from waiting import until
 
 JARS = Path(__file__).parents[2] / "target" / "wide" / "hdfs" / "lib"
 START_S = 400.0
@@ -116,9 +117,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(rows: Lab, hdfs: Hdfs) -
     job = rows.folder / "job"
     words = [*(sys.executable, "-m", "dbdyno", "move", rows.dsn, "--table", "t", "--piece", "1MiB", "--rate-limit")]
     process = subprocess.Popen([*words, "2MB/s", "--to", f"{hdfs.url}/t", "--job", str(job)], stderr=subprocess.PIPE)
-    end = time.monotonic() + 120
-    while recorded(job) < 2 and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: recorded(job) >= 2 or process.poll() is not None, 120, pause_s=0.05)
     process.send_signal(signal.SIGKILL)
     assert process.communicate()[1] is not None
     kept = recorded(job)
@@ -209,9 +208,7 @@ def test_a_worker_of_spark_that_is_lost_loses_and_doubles_nothing(
     ]
     with (rows.folder / "said").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
-    end = time.monotonic() + 300
-    while recorded(job) < 2 and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.1)
+    until(lambda: recorded(job) >= 2 or process.poll() is not None, 300, pause_s=0.1)
     kept = recorded(job)
     cluster.lose_a_worker()
     process.wait(400)

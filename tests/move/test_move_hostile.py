@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
 from fresh_dice import fresh_dice
+from together import meanwhile, together
+from waiting import until
 
 TRIES = 60
 
@@ -101,19 +104,14 @@ def test_a_source_that_is_truncated_altered_or_dropped_in_the_middle_waits_for_t
         ended: list[float] = []
 
         def alter(change: str = change, ended: list[float] = ended) -> None:
-            until = time.monotonic() + 60
             # A worker that came after the change would wait behind it, until its lock timeout: both are to be there.
             begun = "select count(distinct pid) >= 3 from pg_locks where relation = to_regclass('t') and granted"
-            while lab.rows(begun) != [(True,)]:
-                assert time.monotonic() < until, "no workers read"
-                time.sleep(0.005)
+            assert until(lambda: lab.rows(begun) == [(True,)], 60, pause_s=0.005), "no workers read"
             lab.run(change)
             ended.append(time.monotonic())
 
-        other = threading.Thread(target=alter)
-        other.start()
-        done = lab.move("--table", "t", "--rate-limit", "700KB/s", "--piece", "64KiB")
-        other.join()
+        with together(alter):
+            done = lab.move("--table", "t", "--rate-limit", "700KB/s", "--piece", "64KiB")
         assert done.returncode == 0, done.stderr
         assert ended, "the change went through in the end"
         assert lab.files("count(distinct id), sum(length(x))") == [(3000, 600000)], change
@@ -136,15 +134,11 @@ def test_a_target_that_changes_while_rows_are_staged(lab: Lab, change: str, said
     assert lab.move("--table", "t").returncode == 0
 
     def alter() -> None:
-        until = time.monotonic() + 60
-        while nothing_left(lab) and time.monotonic() < until:
-            time.sleep(0.005)
+        until(lambda: not nothing_left(lab), 60, pause_s=0.005)
         lab.run(change)
 
-    other = threading.Thread(target=alter)
-    other.start()
-    done = into(lab, "--table", "u", "--rate-limit", "300KB/s", "--mode", mode)
-    other.join()
+    with together(alter):
+        done = into(lab, "--table", "u", "--rate-limit", "300KB/s", "--mode", mode)
     assert "Traceback" not in done.stderr
     if said:
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
@@ -211,9 +205,9 @@ def test_200_reads_while_two_sessions_move_money(lab: Lab) -> None:
         "create table account (id int primary key, amount bigint not null, pad text default repeat('x', 80))",
         "insert into account select g, 0 from generate_series(1, 4000) g",
     )
-    stop, moved = threading.Event(), [0, 0]
+    moved = [0, 0]
 
-    def writer(place: int) -> None:
+    def writer(place: int, stop: threading.Event) -> None:
         with lab.connect() as conn:
             while not stop.is_set():
                 first, second = random.sample(range(1, 4001), 2)
@@ -223,10 +217,7 @@ def test_200_reads_while_two_sessions_move_money(lab: Lab) -> None:
                 )
                 moved[place] += 1
 
-    writers = [threading.Thread(target=writer, args=(place,)) for place in range(2)]
-    for one in writers:
-        one.start()
-    try:
+    with meanwhile(partial(writer, 0), partial(writer, 1)):
         for turn in range(200):
             before = sum(moved)
             if turn % 2:
@@ -242,10 +233,6 @@ def test_200_reads_while_two_sessions_move_money(lab: Lab) -> None:
                 assert done.returncode == 0, done.stderr
                 assert lab.files("sum(amount), count(*), count(distinct id)") == [(0, 4000, 4000)]
             assert sum(moved) > before, "they wrote meanwhile"
-    finally:
-        stop.set()
-        for one in writers:
-            one.join()
 
 
 def _made(lab: Lab, path: Path) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import psycopg
 import pytest
 from move_lab import Lab
@@ -129,15 +127,11 @@ def test_generated_and_identity_columns(lab: Lab) -> None:
 
 
 def test_files_of_others_go_in_where_their_types_are_known(lab: Lab) -> None:
-    lab.out.mkdir()
-    with contextlib.closing(duckdb.connect()) as conn:
-        made = "select range::int as id, 'a' || range as x, (range / 4)::decimal(6,2) as n from range(50)"
-        conn.execute(f"copy ({made}) to '{lab.out}/a.parquet' (format parquet)")
+    lab.write("select range::int as id, 'a' || range as x, (range / 4)::decimal(6,2) as n from range(50)")
     lab.run("create table u (id int, x text, n numeric(6,2))")
     assert into(lab, "--table", "u").returncode == 0, into(lab, "--table", "u").stderr
     assert lab.rows("select count(*), sum(id), sum(n) from u") == [(50, 1225, 306.25)]
-    with contextlib.closing(duckdb.connect()) as conn:
-        conn.execute(f"copy (select [1, 2] as id) to '{lab.out}/a.parquet' (format parquet)")
+    lab.write("select [1, 2] as id")
     refused = into(lab, "--table", "u")
     assert (refused.returncode, "which cannot be loaded" in refused.stderr) == (2, True)
     (lab.out / "a.parquet").write_bytes(b"PAR1 no more")

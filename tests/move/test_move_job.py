@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,6 +22,8 @@ from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.move.ledger.folder import Ledger
 from fresh_dice import fresh_dice
+from together import together
+from waiting import until
 
 ROWS = 20_000
 
@@ -251,15 +252,11 @@ def test_a_lost_snapshot_names_the_whole_command_that_goes_on(lab: Lab) -> None:
     ended: list[bool] = []
 
     def end() -> None:
-        until = time.monotonic() + 60
-        while not list((lab.out / "_dbdyno" / "chunks").glob("*.json")) and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: list((lab.out / "_dbdyno" / "chunks").glob("*.json")), 60, pause_s=0.01)
         lab.run("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'dbdyno move%'")
         ended.append(True)
 
-    other = threading.Thread(target=end)
-    other.start()
-    done = lab.move("--table", "t", "--piece", "64KiB", "--rate-limit", "500KB/s")
-    other.join()
+    with together(end):
+        done = lab.move("--table", "t", "--piece", "64KiB", "--rate-limit", "500KB/s")
     assert (done.returncode, ended) == (2, [True]), done.stderr
     assert f"`dbdyno move resume {lab.out} --source DSN`" in done.stderr

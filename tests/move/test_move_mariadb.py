@@ -16,6 +16,7 @@ from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import MariaServer, missing
+from together import meanwhile
 
 pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
@@ -189,24 +190,19 @@ def test_a_table_that_was_just_filled_is_cut_though_the_server_does_not_know_its
 def test_all_workers_read_one_instant_while_money_moves(maria: Maria) -> None:
     numbered(maria, 8_000)
     maria.do("update t set n = 0")
-    stop, moved = threading.Event(), [0]
+    moved = [0]
 
-    def writer() -> None:
+    def writer(stop: threading.Event) -> None:
         with contextlib.closing(maria.server.connect(database="test")) as conn, conn.cursor() as cursor:
             while not stop.is_set():
                 moved[0] += cursor.execute("update t set n = n + if(id = 1, -1, 1) where id in (1, 7999)")
 
-    thread = threading.Thread(target=writer)
-    thread.start()
-    try:
+    with meanwhile(writer):
         for turn in range(4):
             maria.out = maria.folder / f"out{turn}"
             done = maria.out_of("--table", "t", "--piece", "64KiB", "--workers", "3", "--verify", "source")
             assert done.returncode == 0, done.stderr
             assert maria.files("sum(n), count(*)") == [(0, 8_000)]
-    finally:
-        stop.set()
-        thread.join()
     assert moved[0] > 0
     (total,) = maria.ask("select sum(n), count(*) from t")
     assert total == (0, 8_000)

@@ -89,10 +89,7 @@ def test_a_merge_rejects_rows_that_cannot_be_read_changed_or_added(lab: Lab) -> 
 
 
 def test_values_that_no_message_can_carry_are_rejected_before_they_are_staged(lab: Lab) -> None:
-    lab.out.mkdir()
-    with contextlib.closing(duckdb.connect()) as conn:
-        made = "select range::int as id, case when range = 3 then 'a' || chr(0) else 'b' end as x from range(6)"
-        conn.execute(f"copy ({made}) to '{lab.out}/a.parquet' (format parquet)")
+    lab.write("select range::int as id, case when range = 3 then 'a' || chr(0) else 'b' end as x from range(6)")
     lab.run("create table u (id int, x text)")
     refused = into(lab, "--table", "u")
     assert (refused.returncode, "NUL character" in refused.stderr, "row 4" in refused.stderr) == (2, True, True)

@@ -20,6 +20,7 @@ from move_lab import Lab
 from command_line import dbdyno
 from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.move.ledger.folder import Ledger
+from waiting import until
 
 pytestmark = [
     pytest.mark.soak,
@@ -49,10 +50,8 @@ class Cluster:
         return started
 
     def until(self, name: str, words: str) -> None:
-        end = time.monotonic() + START_S
-        while words not in (self.folder / f"{name}.log").read_text():
-            assert time.monotonic() < end, (self.folder / f"{name}.log").read_text()
-            time.sleep(0.2)
+        log = self.folder / f"{name}.log"
+        assert until(lambda: words in log.read_text(), START_S), log.read_text()
 
     def __enter__(self) -> Cluster:
         port = self.url.rpartition(":")[2]
@@ -101,9 +100,7 @@ def test_a_worker_that_is_lost_in_the_middle_loses_and_doubles_nothing(lab: Lab,
     log = (lab.folder / "said").open("wb")
     with log:
         process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=log)
-        end = time.monotonic() + 300
-        while finished(lab) < 3 and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: finished(lab) >= 3 or process.poll() is not None, 300, pause_s=0.1)
         kept = finished(lab)
         cluster.lose_a_worker()
         # Written while the job runs: its snapshot does not see it.

@@ -107,15 +107,15 @@ def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pyt
     assert nothing_left(made)
 
 
+def change_meanwhile(lab: Lab, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Execute a statement when the rows have come and before the new table takes the name."""
+    older = swap.has_older_snapshots
+    monkeypatch.setattr(swap, "has_older_snapshots", lambda conn: lab.run(change) or older(conn))
+
+
 def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is checked again once no other session can alter it."""
-    older = swap.has_older_snapshots
-
-    def meanwhile(conn: object) -> bool:
-        made.run("alter table u add column late int default 7")
-        return older(conn)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(swap, "has_older_snapshots", meanwhile)
+    change_meanwhile(made, monkeypatch, "alter table u add column late int default 7")
     done = into(made, *TWO)
     assert done.returncode == 0, done.stderr
     assert "its columns were altered meanwhile" in done.stderr

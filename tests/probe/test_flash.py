@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from dbdyno.bench.host.flash import device_users
 from dbdyno.evidence.run import find_run
 from dbdyno.stats.steady_state import steadiness, steady_after
 from dbdyno.study.analysis.analyse import analyse
+from waiting import until
 
 SHORT = ("--file-size", "4MiB", "--sync", "dsync", "--round", "20ms", "--rounds", "5")
 
@@ -162,9 +162,7 @@ def test_a_killed_or_interrupted_probe_leaves_its_rounds_and_no_file(tmp_path: P
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        ends = time.monotonic() + 60
-        while len(list(out.glob("*/blocks/*.json"))) < 4 and time.monotonic() < ends:
-            time.sleep(0.02)
+        until(lambda out=out: len(list(out.glob("*/blocks/*.json"))) >= 4, 60)
         child.send_signal(number)
         # A quiet machine may have become steady by then.
         assert child.wait(60) in (code, 0)

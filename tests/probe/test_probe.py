@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from dbdyno.evidence.run import find_run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.plan import Plan
+from waiting import until
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 SMALL = ("--file-size", "4MiB", "--sync", "dsync")
@@ -196,9 +196,7 @@ def test_an_interrupted_probe_removes_its_files_and_keeps_whole_blocks(dbdyno: C
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as child:
-        deadline = time.monotonic() + 120
-        while not list(tmp_path.glob("runs/*/blocks/*.json")) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.glob("runs/*/blocks/*.json")), 120, pause_s=0.05)
         child.send_signal(signal.SIGINT)
         _, said = child.communicate(timeout=120)
     assert child.returncode == 130

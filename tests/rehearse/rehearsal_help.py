@@ -6,11 +6,12 @@ import contextlib
 import json
 import random
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.base.json_types import JsonObject
@@ -109,6 +110,18 @@ def database(engine: EmbeddedPostgres, name: str, *statements: str, template: st
         for statement in statements:
             connection.execute(statement)
     return make_conninfo("", **where)
+
+
+def engine_with(name: str, *statements: str) -> Callable[[], Iterator[EmbeddedPostgres]]:
+    """Return a fixture: a server with one database, for a module."""
+
+    @pytest.fixture(scope="module")
+    def engine() -> Iterator[EmbeddedPostgres]:
+        with EmbeddedPostgres() as running:
+            database(running, name, *statements)
+            yield running
+
+    return engine
 
 
 def capture(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from rehearsal_help import database, model_in
+from rehearsal_help import database, engine_with, model_in
 
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
@@ -23,13 +22,7 @@ LINE = (
     "2026-11-20 1{}:00:0{}.000 {} [{}] me@{} LOG:  duration: 1 ms  statement: select name from customers where id = 1"
 )
 ROWS = "select (select sum(hashtext(c::text)) from customers c), (select count(*) from pg_database)"
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        database(running, "shop", SHOP)
-        yield running
+engine = engine_with("shop", SHOP)
 
 
 def imported(folder: Path, text: str) -> Path:

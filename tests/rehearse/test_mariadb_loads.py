@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rehearsal_help import database, model_in
+from rehearsal_help import database, engine_with, model_in
 
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
@@ -24,13 +24,7 @@ REMEMBERS = [
     f"--performance-schema-consumer-events-statements-{which}=ON" for which in ("current", "history", "history-long")
 ]
 SLOW = ["--slow-query-log=1", "--slow-query-log-file=slow.log", "--long-query-time=0"]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        database(running, "old", ROWS, "insert into kept select i, 'x' || i from generate_series(1, 500) i", "analyze")
-        yield running
+engine = engine_with("old", ROWS, "insert into kept select i, 'x' || i from generate_series(1, 500) i", "analyze")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from dbdyno.rehearse.rehearsal import rehearse
 from dbdyno.rehearse.rehearsed_statement import FAILS_ON_OLD, RehearsedStatement
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
-from skipped import skip_for
+from skipped import skipped_on
 
 SCHEMA = """
 create table codes (code text); create sequence of_text owned by codes.code; insert into codes values ('A7');
@@ -70,10 +70,8 @@ def test_a_new_key_is_within_the_type_and_outside_of_the_known_ones(
 
 def test_a_setting_of_developers_takes_the_name_that_the_new_version_has(engine: EmbeddedPostgres) -> None:
     old = Postgres.from_engine(engine)
-    try:
+    with skipped_on(TargetError):
         newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
-    except TargetError as error:
-        skip_for(error)
     assert carried_settings(old, newer).settings["debug_parallel_query"] == "on"
     assert "force_parallel_mode" not in carried_settings(old, newer).gone
     with EmbeddedPostgres(binaries=newer, settings=dict(carried_settings(old, newer).settings)) as running:

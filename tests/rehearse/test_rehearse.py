@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -26,7 +26,8 @@ from dbdyno.rehearse.effects import OutsideEffects, reason_left_out
 from dbdyno.rehearse.order import undetermined_reason
 from dbdyno.rehearse.settings import differing_settings
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
-from skipped import skip_for
+from skipped import skipped_on
+from waiting import until
 
 FEW = pytest.mark.usefixtures("few_blocks")
 
@@ -57,16 +58,6 @@ def start(*words: str) -> Iterator[subprocess.Popen[str]]:
             yield running
         finally:
             running.kill()
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Whether it comes true in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def has_measured(engine: EmbeddedPostgres) -> bool:
@@ -164,10 +155,8 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
 
 @FEW
 def test_a_reserved_word_is_named_across_versions(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    try:
+    with skipped_on(TargetError):
         newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=newer) as other:
         with psycopg.connect(**engine.conninfo()) as connection:
             if connection.info.server_version >= 160000:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import database, model_in
+from rehearsal_help import database, engine_with, model_in
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
+from together import together
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
 
@@ -31,13 +31,7 @@ SLOW = (
     "create trigger slow before update on customers for each row when (new.id in (8, 1008)) execute function slow()",
 )
 """A trigger that makes the last update of each session end a second later than in the capture."""
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        database(running, "shop", SHOP)
-        yield running
+engine = engine_with("shop", SHOP)
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +54,8 @@ def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
     with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
         port = it.address.rpartition(":")[2]
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": port, "sslmode": "disable", "dbname": "app"}
-        threads = [threading.Thread(target=work, args=(way, first)) for first in (1, 1001)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with together(partial(work, way, 1), partial(work, way, 1001)):
+            pass
     return out
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import database
+from rehearsal_help import database, engine_with
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -32,13 +32,7 @@ from dbdyno.rehearse.sides import open_with_change
 from dbdyno.rehearse.statement import Parameters, Statement
 
 SCHEMA = "create table t (a int primary key, b text); insert into t values (1, 'one')"
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        database(running, "safe", SCHEMA)
-        yield running
+engine = engine_with("safe", SCHEMA)
 
 
 @pytest.fixture

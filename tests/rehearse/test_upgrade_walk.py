@@ -21,7 +21,7 @@ from dbdyno.bench.postgres.binaries import Binaries, find_binaries, inspect, ins
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
-from skipped import skip_for
+from skipped import skipped_on
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/how-to/upgrade.md"
@@ -73,10 +73,8 @@ def version_13() -> Binaries:
 
 @pytest.fixture(params=["oldest here", pytest.param("13", marks=pytest.mark.soak)])
 def servers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
-    try:
+    with skipped_on(TargetError):
         new = newest()
-    except TargetError as error:
-        skip_for(error)
     old = version_13() if request.param == "13" else oldest(new)
     monkeypatch.setenv("DBDYNO_PG_BIN", str(new.bindir))
     with EmbeddedPostgres(binaries=old) as before, EmbeddedPostgres(binaries=new) as after:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.snapshot.causes import change_of
+from dbdyno.snapshot.causes.change import Change
 from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.parquet import Writer
@@ -14,16 +19,8 @@ DATABASE = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_return
 DATABASE += ("tup_updated", "tup_deleted", "temp_bytes", "deadlocks")
 STATEMENT = ("calls", "total_exec_time", "rows", "shared_blks_hit", "shared_blks_read")
 STATEMENT += ("shared_blks_dirtied", "shared_blks_written", "temp_blks_written")
-TABLE = (
-    "seq_scan",
-    "seq_tup_read",
-    "idx_scan",
-    "idx_tup_fetch",
-    "n_tup_ins",
-    "n_tup_upd",
-    "n_tup_del",
-    "n_tup_hot_upd",
-)
+TABLE = ("seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch")
+TABLE += ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd")
 
 
 def key(name: str) -> Column:
@@ -91,6 +88,12 @@ class MadeServer:
             before=self.before,
         )
         return self.before
+
+    @contextlib.contextmanager
+    def change(self, taken: Sequence[Snapshot], at: int) -> Iterator[Change]:
+        """The change between the intervals that end and begin with the snapshot at this place."""
+        with Interval(self.store, taken[0], taken[at]) as before, Interval(self.store, taken[at], taken[-1]) as after:
+            yield change_of(before, after)
 
     def write(self, number: int) -> None:
         """As `step`, under a number of the caller's: fast enough for ten thousands."""

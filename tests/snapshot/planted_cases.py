@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import psycopg
 from planted_mix import Case, Mix
-from snapshot_help import OTHER_STATISTICS
+from snapshot_help import FACTS, FAMILY, FOREIGN_KEY, OTHER_STATISTICS
 
 from slow_storage import SlowStorage
+from together import together
 
 RELOAD = "select pg_reload_conf()"
 Made = Callable[[Mix], Case]
@@ -44,24 +45,16 @@ def a_dropped_index(mix: Mix) -> Case:
         mix.run("select sum(amount) from sale where item = 5", times=20),
         mix.plant("drop index sale_item"),
         "index sale_item on sale was dropped",
-        "Slower: index sale_item on sale was dropped",
     )
 
 
 @case
 def statistics_of_another_day(mix: Mix) -> Case:
-    mix.lab.run(
-        "create table facts (a int, b int)",
-        "insert into facts select n % 100, n from generate_series(1, 20000) n",
-        "create index facts_a on facts (a)",
-        "analyze facts",
-        "insert into facts select 500, n from generate_series(1, 40000) n",
-    )
+    mix.lab.run(*FACTS)
     return Case(
         mix.run("select count(b) from facts where a < 3", times=8),
         mix.plant(*OTHER_STATISTICS),
         "another plan since facts was analyzed",
-        "Slower: another plan since facts was analyzed",
     )
 
 
@@ -85,7 +78,6 @@ def extended_statistics_dropped(mix: Mix) -> Case:
         mix.run(query, times=4),
         mix.plant("drop statistics town_zip_city"),
         "statistics object town_zip_city on town was dropped",
-        "Slower: statistics object town_zip_city on town was dropped",
     )
 
 
@@ -102,7 +94,6 @@ def a_setting_of_the_planner(mix: Mix) -> Case:
         mix.run("select sum(b) from facts where a between 10 and 40", times=8),
         plant,
         "other plans for ",
-        "Slower: other plans for ",
         share=False,  # those of the other statements are others as well
         says="random_page_cost: 4 → 400",
         undo=undo,
@@ -131,7 +122,6 @@ def a_setting_of_a_function(mix: Mix) -> Case:
         mix.run("select dear()", times=20),
         mix.plant(*slow),
         "settings of function public.dear",
-        "Slower: settings of function public.dear",
     )
 
 
@@ -193,7 +183,6 @@ def parallel_workers_used_up(mix: Mix) -> Case:
         mix.run("select count(*) from big where a % 7 = 3", times=3),
         plant,
         "statements get no parallel workers",
-        "Slower: statements get no parallel workers",
         says="max_parallel_workers: 8 → 0",
         sampled=True,
         undo=undo,
@@ -225,7 +214,9 @@ def a_release_with_a_query_in_a_loop(mix: Mix) -> Case:
         load()
         mix.run("select price + 1 from item where id = 99", times=500)()
 
-    return Case(load, lambda: None, "new statement: select price", "More work: new statement: select price", release)
+    return Case(
+        load, lambda: None, "new statement: select price", "More work: new statement: select price", after=release
+    )
 
 
 @case
@@ -241,7 +232,7 @@ def a_new_statement_that_no_index_serves(mix: Mix) -> Case:
         lambda: None,
         "new statement, which reads sale whole",
         "More work: new statement, which reads sale whole",
-        release,
+        after=release,
         says="no index begins with item",
     )
 
@@ -253,7 +244,6 @@ def a_table_that_doubled(mix: Mix) -> Case:
         mix.run("select count(*) from sale where amount % 7 = 3", times=8),
         mix.plant(double.format(20000), double.format(40000)),
         "table sale grew",
-        "Slower: table sale grew",
     )
 
 
@@ -264,7 +254,6 @@ def a_column_that_made_rows_wide(mix: Mix) -> Case:
         mix.run("select count(*) from sale where amount % 7 = 3", times=8),
         mix.plant(*wide),
         "table sale takes ",
-        "Slower: table sale takes ",
         says="columns that came: note",
     )
 
@@ -281,7 +270,6 @@ def values_that_grew_into_toast(mix: Mix) -> Case:
         mix.run("select sum(length(body || '')) from doc", times=4),
         mix.plant("update doc set body = repeat(md5(id::text), 500)", "vacuum doc"),
         "more is read from the TOAST of doc",
-        "Slower: more is read from the TOAST of doc",
     )
 
 
@@ -293,7 +281,6 @@ def autovacuum_turned_off(mix: Mix) -> Case:
         mix.run("select count(*) from sale where amount % 7 = 3", times=8),
         mix.plant(*off),
         "autovacuum was turned off, and sale is bloated",
-        "Slower: autovacuum was turned off, and sale is bloated",
         undo=lambda: mix.lab.run("alter system reset all", RELOAD),
     )
 
@@ -323,7 +310,6 @@ def a_transaction_that_keeps_dead_rows(mix: Mix) -> Case:
         load,
         forget,
         "table queue is bloated",
-        "Slower: table queue is bloated",
         says="of forgotten, idle in transaction): what it may see stays",
         sampled=True,
         undo=lambda: [one.close() for one in held] and None,
@@ -342,7 +328,6 @@ def hot_updates_lost_to_a_new_index(mix: Mix) -> Case:
         mix.run("update stock set v = v + 1 where id between 100 and 400", times=12),
         mix.plant("create index stock_v on stock (v)"),
         "index stock_v on stock was created: updates are no longer HOT",
-        "Slower: index stock_v on stock was created: updates are no longer HOT",
         says="HOT updates 100% → 0%",
     )
 
@@ -362,21 +347,15 @@ def three_indexes_more(mix: Mix) -> Case:
 
 @case
 def a_foreign_key_without_an_index(mix: Mix) -> Case:
-    mix.lab.run(
-        "create table parent as select n as id from generate_series(1, 30000) n",
-        "alter table parent add primary key (id)",
-        "create table child as select n as id, 25000 + n % 5000 as parent_id from generate_series(1, 60000) n",
-        "vacuum analyze",
-    )
+    mix.lab.run(*FAMILY)
     done = [0]
 
     def deletes() -> None:
         done[0] += 10
         mix.run(*(f"delete from parent where id = {one}" for one in range(done[0] - 9, done[0] + 1)))()
 
-    key = "alter table child add constraint child_parent_fkey foreign key (parent_id) references parent"
     words = "foreign key child_parent_fkey has no index on child (parent_id)"
-    return Case(deletes, mix.plant(key), words, re.escape(f"Slower: {words}"))
+    return Case(deletes, mix.plant(FOREIGN_KEY), words)
 
 
 @case
@@ -390,7 +369,6 @@ def a_trigger_that_scans(mix: Mix) -> Case:
         mix.run("update item set price = price where id = 5", times=15),
         mix.plant("create trigger t before update on item for each row execute function looks()"),
         words,
-        f"Slower: {words}",
     )
 
 
@@ -417,24 +395,18 @@ def an_alter_behind_a_reader(mix: Mix) -> Case:
         reader = mix.lab.connect(application_name="report")
         reader.autocommit = False
         reader.execute("select 1 from sale limit 1")
-        altering = threading.Thread(target=mix.plant("alter table sale alter amount set default 5"))
-        altering.start()
-        time.sleep(0.05)
-        waiters = [threading.Thread(target=mix.run(asked)) for _ in range(3)]
-        for one in waiters:
-            one.start()
-        time.sleep(0.4)
-        reader.rollback()
-        for one in (altering, *waiters):
-            one.join()
+        with together(mix.plant("alter table sale alter amount set default 5")):
+            time.sleep(0.05)
+            with together(*[mix.run(asked)] * 3):
+                time.sleep(0.4)
+                reader.rollback()
         reader.close()
 
     return Case(
         mix.run(asked, times=3),
         lambda: None,
         "sessions wait for a lock on sale",
-        "Slower: sessions wait for a lock on sale",
-        blocked,
+        after=blocked,
         says="of report",
         share=False,
         sampled=True,
@@ -460,7 +432,6 @@ def a_session_that_forgot_to_commit(mix: Mix) -> Case:
         load,
         forget,
         "sessions wait for row locks of each other in update sale",
-        "Slower: sessions wait for row locks of each other in update sale",
         says="idle in a transaction",
         share=False,
         sampled=True,
@@ -471,21 +442,9 @@ def a_session_that_forgot_to_commit(mix: Mix) -> Case:
 @case
 def a_hot_row(mix: Mix) -> Case:
     ask = "update item set price = price + 1 where id = 7"
-
-    def convoy() -> None:
-        with mix.lab.connect() as holder:
-            holder.autocommit = False
-            holder.execute(ask)  # type: ignore[arg-type]
-            waiters = [threading.Thread(target=mix.run(ask)) for _ in range(3)]
-            for one in waiters:
-                one.start()
-            time.sleep(0.3)
-            holder.commit()
-            for one in waiters:
-                one.join()
-
     words = "sessions wait for row locks of each other in update item"
-    return Case(mix.run(ask, times=3), lambda: None, words, f"Slower: {words}", convoy, sampled=True)
+    convoy = partial(mix.lab.convoy, ask, mix.run(ask))
+    return Case(mix.run(ask, times=3), lambda: None, words, after=convoy, sampled=True)
 
 
 @case
@@ -501,7 +460,7 @@ def a_storm_of_sessions(mix: Mix) -> Case:
         lambda: None,
         "many more sessions begin",
         "(Slower|Cannot tell): many more sessions begin",
-        storm,
+        after=storm,
         share=False,
     )
 
@@ -529,8 +488,7 @@ def checkpoints_that_follow_each_other(mix: Mix) -> Case:
         update,
         lambda: None,
         "checkpoints follow each other",
-        "Slower: checkpoints follow each other",
-        storm,
+        after=storm,
     )
 
 
@@ -542,7 +500,6 @@ def a_table_swapped_for_one_without_indexes(mix: Mix) -> Case:
         mix.run("select sum(amount) from sale where cust = 3", times=10),
         mix.plant(*swap, "analyze sale", "grant all on sale to shop"),
         words,
-        f"Slower: {words}",
         share=False,
     )
 
@@ -580,7 +537,6 @@ def processors_that_others_use(mix: Mix) -> Case:
         mix.run("select count(*) from generate_series(1, 200000) n where n % 7 = 3", times=4),
         lambda: others.extend(subprocess.Popen(spin) for _ in range(4 * (os.cpu_count() or 1))),
         words,
-        f"Slower: {words}",
         sampled=True,
         share=False,
         undo=end,
@@ -595,7 +551,6 @@ def a_log_on_a_slow_device(mix: Mix) -> Case:
         mix.run("insert into journal (what) values ('paid')", times=10, options=""),
         lambda: storage.delay_us(20_000),
         "syncs of the WAL became slow",
-        "Slower: syncs of the WAL became slow",
         share=False,
         sampled=True,
     )
@@ -613,7 +568,6 @@ def temporary_files_on_a_slow_device(mix: Mix) -> Case:
         mix.run("select count(*) from (select * from sale order by amount, cust desc offset 0) s", times=4),
         plant,
         "temporary files became slow",
-        "Slower: temporary files became slow",
         says="temp_tablespaces: (database) → scratch",
         undo=undo,
     )
@@ -646,7 +600,6 @@ def a_standby_that_does_not_replay(mix: Mix) -> Case:
         load,
         report,
         "commits wait for a standby",
-        "Slower: commits wait for a standby",
         says="a statement there that conflicts",
         share=False,
         sampled=True,

@@ -4,10 +4,11 @@ was planted is known from elsewhere than the server's counters."""
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import psycopg
@@ -91,18 +92,23 @@ class Mix:
 
 @dataclass
 class Case:
-    """What is planted. `first` and `title` begin what is named first, and the headline; `says` is in its evidence.
+    """What is planted. `first` begins what is named first, the pattern `title` the headline (which says `Slower:` and
+    `first`, unless it is given); `says` is in its evidence.
     `share`: whether what clients saw tells the share (no, where they wait outside of statements)."""
 
     load: Callable[[], None]
     plant: Callable[[], None]
     first: str
-    title: str
+    title: str = ""
+    _: KW_ONLY
     after: Callable[[], None] | None = None
     says: str = ""
     share: bool = True
     sampled: bool = False
     undo: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.title = self.title or re.escape(f"Slower: {self.first}")
 
 
 @dataclass

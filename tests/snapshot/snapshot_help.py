@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import open_collector, take
+from together import together
 
 SETTINGS: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements",
@@ -26,7 +28,13 @@ SETTINGS: dict[str, Any] = {
     "shared_buffers": "32MB",
 }
 
-
+FACTS = (
+    "create table facts (a int, b int)",
+    "insert into facts select n % 100, n from generate_series(1, 20000) n",
+    "create index facts_a on facts (a)",
+    "analyze facts",
+    "insert into facts select 500, n from generate_series(1, 40000) n",
+)
 OTHER_STATISTICS = (
     "create table kept as select * from facts",
     "truncate facts",
@@ -36,6 +44,14 @@ OTHER_STATISTICS = (
     "insert into facts select * from kept",
 )
 """Statements after which the planner has the statistics of other rows of `facts`."""
+FAMILY = (
+    "create table parent as select n as id from generate_series(1, 30000) n",
+    "alter table parent add primary key (id)",
+    "create table child as select n as id, 25000 + n % 5000 as parent_id from generate_series(1, 60000) n",
+    "vacuum analyze",
+)
+FOREIGN_KEY = "alter table child add constraint child_parent_fkey foreign key (parent_id) references parent"
+"""A key of `FAMILY` that no index of the child serves."""
 
 
 def settle() -> None:
@@ -69,6 +85,15 @@ class Lab:
         with contextlib.closing(self.connect(dbname=database)) as conn:
             for statement in statements:
                 conn.execute(statement)  # type: ignore[arg-type]
+
+    def convoy(self, ask: str, waiter: Callable[[], object]) -> None:
+        """Three waiters behind a session that holds the locks of a statement for 0.3 s."""
+        with self.connect() as holder:
+            holder.autocommit = False
+            holder.execute(ask)  # type: ignore[arg-type]
+            with together(*[waiter] * 3):
+                time.sleep(0.3)
+                holder.commit()
 
     def take(self, note: str = "", **options: Any) -> Snapshot:
         """A snapshot of all that went before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import open_collector, take, watch
 from mariadb_server import MariaServer, missing
+from together import together
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -273,11 +275,9 @@ def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer,
     holder, waiter = server.connect(autocommit=False), server.connect(autocommit=False)
     with holder, waiter:
         holder.cursor().execute("update test.t set b = 7 where a = 1")
-        thread = threading.Thread(target=waiter.cursor().execute, args=("update test.t set b = 8 where a = 1",))
-        thread.start()
-        taken = list(watch(server.dsn, store, Options(), every_s=1.5, for_s=1.5, sample_s=0.05))
-        holder.rollback()
-        thread.join()
+        with together(partial(waiter.cursor().execute, "update test.t set b = 8 where a = 1")):
+            taken = list(watch(server.dsn, store, Options(), every_s=1.5, for_s=1.5, sample_s=0.05))
+            holder.rollback()
     assert not [one for one in taken if isinstance(one, SnapshotError)], taken
     first, last = taken
     with Interval(store, first, last) as interval:

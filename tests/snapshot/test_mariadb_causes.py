@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from dbdyno.snapshot.engines.mariadb.sections import CONSUMER
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
 from mariadb_server import MariaServer, missing
+from together import together
+from waiting import until
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -80,16 +82,10 @@ def convoy(planted: OnMariadb, hold: str, free: str, ask: str, waiting: str) -> 
     holder, *waiters = (one.cursor() for one in sessions)
     for statement in hold.split("; "):
         holder.execute(statement)
-    threads = [threading.Thread(target=one.execute, args=(ask,)) for one in waiters]
-    for one in threads:
-        one.start()
-    deadline = time.monotonic() + 60
-    while holder.execute(waiting) and holder.fetchone() != (3,) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.5)
-    holder.execute(free)
-    for one in threads:
-        one.join()
+    with together(*(partial(one.execute, ask) for one in waiters)):
+        until(lambda: holder.execute(waiting) and holder.fetchone() == (3,), 60)
+        time.sleep(0.5)
+        holder.execute(free)
     for one in sessions:
         one.close()
 
@@ -174,11 +170,8 @@ def test_sorts_in_passes(planted: OnMariadb):
 @pytest.mark.soak
 def test_a_storm_of_connections(planted: OnMariadb):
     def storm() -> None:
-        threads = [threading.Thread(target=planted.run, args=(SCAN,)) for _ in range(30)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        with together(*[partial(planted.run, SCAN)] * 30):
+            pass
 
     found = planted.first_causes(planted.asks(SCAN, 5), after=storm)
     assert found == ["many more connections are opened"] * 2

@@ -67,9 +67,17 @@ class Made:
             one[counter] = one.get(counter, 0) + round(by)
 
     def minute(
-        self, *, a1_us: float = 2000, b2_us: float = 500, plan: int = 11, gets: float = 40, **more: float
+        self,
+        *,
+        a1_us: float = 2000,
+        b2_us: float = 500,
+        sync_us: float = 900,
+        write_us: float = 500,
+        plan: int = 11,
+        gets: float = 40,
+        **more: float,
     ) -> None:
-        """The load: 6,000 executions of one statement, 2,000 of another, commits that wait for the log."""
+        """The load: 6,000 executions of one statement, 2,000 of another, commits that wait for the log's writes."""
         self.at_s += MINUTE_S
         self.ran("a1", plan, 6000, a1_us, gets, **more)
         self.ran("b2", 21, 2000, b2_us, 6, **({"cpu": more["cpu"] / 4} if "cpu" in more else {}))
@@ -81,9 +89,6 @@ class Made:
         self.waited("db file sequential read", "User I/O", 600, 400)
         self.touched("ORDERS", "TABLE", logical_reads=6000 * 4, row_lock_waits=1)
         self.touched("ORDERS_CUST", "INDEX", logical_reads=6000 * 3)
-
-    def synced(self, sync_us: float = 900, write_us: float = 500) -> None:
-        """The commits of a minute and the log's writes."""
         self.waited("log file sync", "Commit", 2000, sync_us)
         self.waited("log file parallel write", "System I/O", 1500, write_us, foreground=False)
 
@@ -116,7 +121,6 @@ class Made:
 
 def slower_plan(made: Made) -> None:
     made.minute(a1_us=30_000, plan=99, gets=4000)
-    made.synced()
 
 
 def dropped_index(made: Made) -> None:
@@ -126,49 +130,41 @@ def dropped_index(made: Made) -> None:
 
 def row_locks(made: Made) -> None:
     made.minute(a1_us=12_000, lock=10_000)
-    made.synced()
     made.waited("enq: TX - row lock contention", "Application", 6000, 10_000)
     made.touched("ORDERS", "TABLE", row_lock_waits=6000)
 
 
 def slow_device(made: Made) -> None:
-    made.minute()
-    made.synced(20_000, 18_000)
+    made.minute(sync_us=20_000, write_us=18_000)
 
 
 def slow_writer(made: Made) -> None:
-    made.minute()
-    made.synced(20_000, 500)
+    made.minute(sync_us=20_000)
 
 
 def slow_reads(made: Made) -> None:
     made.minute(a1_us=22_000, io=20_000, reads=2)
-    made.synced()
     made.waited("db file sequential read", "User I/O", 12_000, 10_000)
 
 
 def literals(made: Made) -> None:
     made.minute()
-    made.synced()
     made.count("parse count (hard)", 3000)
     made.times["hard parse elapsed time"] += 60_000_000
 
 
 def spill(made: Made) -> None:
     made.minute(a1_us=40_000, io=30_000, writes=200)
-    made.synced()
     made.waited("direct path write temp", "User I/O", 6000, 3000)
 
 
 def storm(made: Made) -> None:
     made.minute()
-    made.synced()
     made.count("logons cumulative", 1200)
 
 
 def full_log(made: Made) -> None:
     made.minute(a1_us=9000)
-    made.synced()
     made.waited("log file switch (checkpoint incomplete)", "Configuration", 200, 200_000)
     made.count("redo size", 4e9)
 
@@ -179,36 +175,27 @@ def restart(made: Made) -> None:
         made.sql.clear()
         made.events.clear()
     made.minute(a1_us=8000, reads=20, io=6000)
-    made.synced()
     made.count("physical reads", 120_000)
 
 
 def release(made: Made) -> None:
     made.minute()
-    made.synced()
     made.texts["c3"] = "select count(*) from orders o join stock s on s.id = o.item"
     made.ran("c3", 31, 600, 90_000, 900)
 
 
 def hot_block(made: Made) -> None:
     made.minute(a1_us=11_000, concurrency=9000)
-    made.synced()
     made.waited("buffer busy waits", "Concurrency", 5000, 9000)
     made.touched("ORDERS", "TABLE", buffer_busy=5000)
 
 
 def no_processor(made: Made) -> None:
     made.minute(a1_us=8000, b2_us=2000, cpu=1000)
-    made.synced()
-
-
-def steady(made: Made) -> None:
-    made.minute()
-    made.synced()
 
 
 def heads(
-    store: Store, snap: Snap, plant: Callable[[Made], None], before: Callable[[Made], None] = steady
+    store: Store, snap: Snap, plant: Callable[[Made], None], before: Callable[[Made], None] = Made.minute
 ) -> list[TableRow]:
     """What the comparison of before and after opens with, and the report over both."""
     made = Made()
@@ -259,12 +246,12 @@ def test_a_planted_cause_is_named_first(store: Store, snap: Snap, plant: Callabl
 
 
 def test_where_nothing_changed_nothing_is_named(store: Store, snap: Snap) -> None:
-    assert [first(head) for head in heads(store, snap, steady)] == ["nothing", "nothing"]
+    assert [first(head) for head in heads(store, snap, Made.minute)] == ["nothing", "nothing"]
 
 
 def test_an_index_that_was_hardly_read_is_no_cause_of_another_plan(store: Store, snap: Snap) -> None:
     def before(made: Made) -> None:
-        steady(made)
+        made.minute()
         made.touched("UNUSED", "INDEX", logical_reads=1)
 
     def plant(made: Made) -> None:

@@ -26,6 +26,7 @@ from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.check import check
 from dbdyno.snapshot.taking.take import open_collector, take
 from soaked import first
+from waiting import until
 
 LOGGING: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements,auto_explain",
@@ -271,9 +272,7 @@ def test_the_forms_of_auto_explain_are_read_and_a_schema_is_part_of_a_plan(sales
     for schema in ("sales", "archive"):
         sales.lab.run(*verbose, f"set search_path = {schema}", *[own] * 3)
     sales.lab.run(f"select 1 as end_{form}")
-    deadline = time.monotonic() + 300
-    while f"end_{form}" not in sales.logs["csv"].read_text() and time.monotonic() < deadline:
-        time.sleep(0.05)  # the collector of the log is a process of its own
+    until(lambda: f"end_{form}" in sales.logs["csv"].read_text(), 300)  # its collector is a process of its own
     model = sales.model("--log", sales.logs["csv"], "--no-keep", "--top", 5000)
     rows = [row for table in section(model, "plans")["tables"] for row in table["rows"]]
     found = {row["sketch"] for row in rows if f"of_{form}" in (row.get("text") or row.get("begins") or "")}

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -29,7 +30,9 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.shares import Shares
 from dbdyno.snapshot.taking.take import watch
-from skipped import skip_for
+from skipped import skipped_on
+from together import meanwhile
+from waiting import retried, until
 
 AT = {column.name: place for place, column in enumerate(ACTIVITY)}
 
@@ -83,11 +86,8 @@ def memory(lab: Lab) -> Lab:
 
 
 def readable(lab: Lab) -> Lab:
-    with contextlib.closing(lab.connect()) as conn:
-        try:
-            _core.read_cost(conn.info.backend_pid)
-        except TraceError as error:
-            skip_for(error)
+    with contextlib.closing(lab.connect()) as conn, skipped_on(TraceError):
+        _core.read_cost(conn.info.backend_pid)
     return lab
 
 
@@ -102,23 +102,15 @@ LOAD = (
 @contextlib.contextmanager
 def load(lab: Lab) -> Iterator[None]:
     """Sessions that sleep, work, and wait for each other."""
-    stop = threading.Event()
 
-    def work(statements: tuple[str, ...]) -> None:
+    def work(statements: tuple[str, ...], stop: threading.Event) -> None:
         with contextlib.closing(lab.connect(application_name="load")) as conn:
             while not stop.is_set():
                 for statement in statements:
                     conn.execute(statement)
 
-    threads = [threading.Thread(target=work, args=(statements,)) for statements in LOAD]
-    for thread in threads:
-        thread.start()
-    try:
+    with meanwhile(*(partial(work, statements) for statements in LOAD)):
         yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def rows_of(sampler: Sampler) -> tuple[list[list[str]], int]:
@@ -159,17 +151,17 @@ def test_a_crash_of_the_server_is_survived_and_its_new_memory_is_read(own_lab: L
     readable(own_lab)
     sampler = Sampler(Postgres.open(own_lab.dsn), period_ns=50_000_000)
     with sampler:
-        _until(lambda: sampler.take()[1] > 0)
+        assert until(lambda: sampler.take()[1] > 0)
         with contextlib.closing(own_lab.connect()) as victim:
             os.kill(victim.info.backend_pid, signal.SIGKILL)
             with pytest.raises(psycopg.OperationalError):
                 victim.execute("select 1")
-        _until(lambda: sampler.problem is not None)
-        _until(lambda: sampler.problem is None)
+        assert until(lambda: sampler.problem is not None)
+        assert until(lambda: sampler.problem is None)
         sampler.take()
-        with contextlib.closing(_again(own_lab)) as conn:
+        with contextlib.closing(retried(own_lab.connect, psycopg.OperationalError)) as conn:
             conn.execute("select pg_sleep(.5)")
-        _until(lambda: any(row[AT["event"]] == "PgSleep" for row in _rows(sampler)))
+        assert until(lambda: any(row[AT["event"]] == "PgSleep" for row in _rows(sampler)))
     assert "r--s" not in _mappings(), "the memory is let go"
 
 
@@ -217,20 +209,3 @@ def _rows(sampler: Sampler) -> list[list[str]]:
 
 def _mappings() -> str:
     return "\n".join(line for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/zero" in line)
-
-
-def _again(lab: Lab) -> psycopg.Connection[tuple[object, ...]]:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return lab.connect()
-        except Exception:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def _until(holds: object, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

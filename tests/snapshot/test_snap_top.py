@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -257,21 +257,23 @@ def test_a_closed_pipe_ends_quietly(server: EmbeddedPostgres) -> None:
     assert done.stderr == ""
 
 
+def watched(dsn: str, work: Callable[[], object]) -> str:
+    """What is shown of a server that works until the page of an interval has come."""
+    words = command(dsn, "--every", "3s")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as watching:
+        until = time.monotonic() + 120
+        while watching.poll() is None and time.monotonic() < until:
+            work()
+            time.sleep(0.01)
+        return watching.communicate()[0]
+
+
 @pytest.mark.soak
 def test_a_load_is_seen(server: EmbeddedPostgres) -> None:
     with psycopg.connect(dsn_of(server), autocommit=True) as conn:
         conn.execute("create table if not exists seen (n int)")
-        watched = subprocess.Popen(
-            command(dsn_of(server), "--every", "3s"),
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        until = time.monotonic() + 120
-        while watched.poll() is None and time.monotonic() < until:
-            conn.execute("insert into seen select * from generate_series(1, 100)")
-            time.sleep(0.01)
-        text = watched.communicate()[0]
+        insert = "insert into seen select * from generate_series(1, 100)"
+        text = watched(dsn_of(server), lambda: conn.execute(insert))
     assert "INSERT INTO seen".lower() in text.lower()
     assert "dbdyno" not in text, "no statement of ours"
     changed = re.search(r"rows changed +([\d.,  ]+?) */s", text)
@@ -309,17 +311,7 @@ def test_mariadb_is_shown_too() -> None:
     with MariaServer() as maria, maria.connect() as conn, conn.cursor() as cursor:
         cursor.execute("create database if not exists test")
         cursor.execute("create table test.seen (n int)")
-        watched = subprocess.Popen(
-            command(maria.dsn, "--every", "2s"),
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        until = time.monotonic() + 120
-        while watched.poll() is None and time.monotonic() < until:
-            cursor.execute("insert into test.seen values (1), (2), (3)")
-            time.sleep(0.01)
-        text = watched.communicate()[0]
+        text = watched(maria.dsn, lambda: cursor.execute("insert into test.seen values (1), (2), (3)"))
     assert "MariaDB 10.11" in text
     assert "INSERT INTO `test` . `seen`" in text
     assert "global_status" not in text, "no statement of ours"

@@ -6,6 +6,7 @@ import contextlib
 import io
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dbdyno.snapshot.engines.live_sessions import SORTS, blocking_tree, select_s
 from dbdyno.snapshot.engines.postgres.live import PostgresLive
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
+from together import together
 from waiting import until
 
 
@@ -156,13 +158,11 @@ def held(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         ):
             holder.execute("begin")
             holder.execute("update kept set v = 2 where 'secret' = 'secret'")
-            thread = threading.Thread(target=_waits, args=(waiter,))
-            thread.start()
-            with PostgresLive(lab.dsn, Options()) as live:
-                assert until(lambda: any(row["blockers"] for row in live.sessions()))
-            yield lab, holder.info.backend_pid, waiter.info.backend_pid
-            holder.execute("commit")
-            thread.join()
+            with together(partial(_waits, waiter)):
+                with PostgresLive(lab.dsn, Options()) as live:
+                    assert until(lambda: any(row["blockers"] for row in live.sessions()))
+                yield lab, holder.info.backend_pid, waiter.info.backend_pid
+                holder.execute("commit")
         lab.run("drop table kept")
 
 

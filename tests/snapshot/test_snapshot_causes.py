@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from planted import Planted
-from snapshot_help import OTHER_STATISTICS, SETTINGS, Lab
+from snapshot_help import FACTS, OTHER_STATISTICS, SETTINGS, Lab
 
 from dbdyno.snapshot.wording import three_digits
 from slow_storage import SlowStorage
@@ -79,13 +78,7 @@ def test_an_index_that_was_made_in_the_first_period_and_dropped_in_the_second(pl
 @pytest.mark.soak
 def test_a_plan_flip_by_analyze(planted: OnPostgres):
     lab = planted.lab
-    lab.run(
-        "create table facts (a int, b int)",
-        "insert into facts select n % 100, n from generate_series(1, 20000) n",
-        "create index facts_a on facts (a)",
-        "analyze facts",
-        "insert into facts select 500, n from generate_series(1, 40000) n",
-    )
+    lab.run(*FACTS)
     load = asks(lab, "select count(b) from facts where a < 3", 10)
     # the statistics are told that nearly all rows are wanted: the index is given up
     found = planted.first_causes(load, planted.plant(*OTHER_STATISTICS))
@@ -168,18 +161,7 @@ def test_a_convoy_behind_a_lock(planted: OnPostgres):
     lab = planted.lab
     ask = "update orders set amount = amount + 1 where id = 5"
 
-    def convoy() -> None:
-        with lab.connect() as holder:
-            holder.autocommit = False
-            holder.execute(ask)
-            waiters = [threading.Thread(target=lab.run, args=(ask,)) for _ in range(3)]
-            for one in waiters:
-                one.start()
-            time.sleep(0.3)
-            holder.commit()
-            for one in waiters:
-                one.join()
-
+    convoy = partial(lab.convoy, ask, lambda: lab.run(ask))
     found = planted.first_causes(asks(lab, ask), after=convoy, sampled=True)
     assert all(one.startswith("sessions wait for row locks of each other in update orders set") for one in found)
 

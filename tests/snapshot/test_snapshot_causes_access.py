@@ -12,8 +12,7 @@ from test_snapshot_causes import OnPostgres, asks
 from dbdyno.snapshot.causes.change import Pair
 from dbdyno.snapshot.causes.postgres import PostgresChange
 from dbdyno.snapshot.causes.statements import more_calls
-from dbdyno.snapshot.causes.what_happened import causes, change_of
-from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.causes.what_happened import causes
 
 
 @pytest.fixture
@@ -38,11 +37,8 @@ def test_a_table_that_is_scanned_as_often_as_a_statement_is_called_that_does_not
         server.call(2, 1000, 20.0, shared_blks_hit=5000)
         server.touch(7, seq_scan=100 if late else 0, seq_tup_read=10**6 if late else 0)
         taken.append(server.step())
-    with (
-        Interval(server.store, taken[0], taken[6]) as before,
-        Interval(server.store, taken[6], taken[-1]) as after,
-    ):
-        first = causes(change_of(before, after))[0]
+    with server.change(taken, 6) as change:
+        first = causes(change)[0]
     assert first.words == "child is scanned whenever this runs: delete from parent where id = $1 (1)"
     assert first.statements == {1}
 

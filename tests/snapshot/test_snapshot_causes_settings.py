@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from made_store import MadeServer
-from snapshot_help import Lab, section
+from snapshot_help import FAMILY, FOREIGN_KEY, Lab, section
 from test_snapshot_causes import OnPostgres
 
 from dbdyno.judge.interval_report import judged_report
@@ -80,20 +80,14 @@ def test_a_setting_of_a_function_is_named(on: OnPostgres):
 
 @pytest.mark.soak
 def test_a_foreign_key_without_an_index_is_named_with_the_columns_that_lack_it(on: OnPostgres):
-    on.lab.run(
-        "create table parent as select n as id from generate_series(1, 30000) n",
-        "alter table parent add primary key (id)",
-        "create table child as select n as id, 25000 + n % 5000 as parent_id from generate_series(1, 60000) n",
-        "vacuum analyze",
-    )
+    on.lab.run(*FAMILY)
     done = [0]
 
     def deletes() -> None:
         done[0] += 20
         on.lab.run(*(f"delete from parent where id = {one}" for one in range(done[0] - 19, done[0] + 1)))
 
-    key = "alter table child add constraint child_parent_fkey foreign key (parent_id) references parent"
-    found = on.first_causes(deletes, on.plant(key))
+    found = on.first_causes(deletes, on.plant(FOREIGN_KEY))
     assert all(
         one.startswith("foreign key child_parent_fkey has no index on child (parent_id), which is scanned whenever")
         for one in found

@@ -11,7 +11,6 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.snapshots import compare
 from dbdyno.pages.snapshot import page
 from dbdyno.report.figures import draw, snapshot_series, theme
-from dbdyno.snapshot.causes import change_of
 from dbdyno.snapshot.causes.postgres.objects import grown_tables
 from dbdyno.snapshot.causes.what_happened import causes, causes_within, describe_time_change
 from dbdyno.snapshot.engines.view import Column, View
@@ -62,12 +61,8 @@ def grown(server: Sized, rows: list[int]) -> list[str]:
         server.call(1, 10, 10.0 if at < 3 else 100.0)
         server.touch(7, seq_scan=10)
         taken.append(server.step())
-    first, second = taken[:3], taken[2:]
-    with (
-        Interval(server.store, first[0], first[-1]) as before,
-        Interval(server.store, second[0], second[-1]) as after,
-    ):
-        return [cause.words for cause in grown_tables(change_of(before, after))]
+    with server.change(taken, 2) as change:
+        return [cause.words for cause in grown_tables(change)]
 
 
 def test_a_table_whose_load_was_counted_twice_grew_by_the_rows_that_came(server: Sized):
@@ -79,11 +74,8 @@ def test_a_table_whose_load_was_counted_twice_grew_by_the_rows_that_came(server:
         server.call(1, 10, 10.0 if at < 3 else 20.0, shared_blks_hit=10 * rows / 20)
         server.touch(7, seq_scan=10, seq_tup_read=10 * rows, n_tup_ins=1000 if at == 3 else 0)
         taken.append(server.step())
-    with (
-        Interval(server.store, taken[0], taken[2]) as before,
-        Interval(server.store, taken[2], taken[4]) as after,
-    ):
-        words = [cause.words for cause in grown_tables(change_of(before, after))]
+    with server.change(taken, 2) as change:
+        words = [cause.words for cause in grown_tables(change)]
     assert words == ["table orders grew to 2 times its rows"]
 
 
@@ -116,13 +108,10 @@ def test_a_dropped_index_is_a_cause_only_where_a_statement_or_the_scans_of_its_t
         server.call(2, 10, 90.0 if later else 10.0)
         server.touch(7, seq_scan=scans if later else 10)
         taken.append(server.step())
-    with (
-        Interval(server.store, taken[0], taken[2]) as before,
-        Interval(server.store, taken[2], taken[5]) as after,
-    ):
-        words = [cause.words for cause in causes(change_of(before, after))]
+    with server.change(taken, 2) as change:
+        words = [cause.words for cause in causes(change)]
         assert ("index orders_note on orders was dropped" in words) == is_cause
-        assert "index public.orders_note was dropped" in [row["what"] for row in long_events(after)]
+        assert "index public.orders_note was dropped" in [row["what"] for row in long_events(change.after)]
 
 
 def test_a_database_that_is_never_read_is_told_once_with_its_name(tmp_path: Path):
@@ -154,11 +143,7 @@ def test_of_a_fall_it_is_said_whose_it_is(server: Sized, calls: int, said: str):
         server.call(1, 100 if at <= 2 else calls, 1000 if at <= 2 else 10 * calls)
         server.call(2, 10, 10.0)
         taken.append(server.step())
-    with (
-        Interval(server.store, taken[0], taken[2]) as before,
-        Interval(server.store, taken[2], taken[5]) as after,
-    ):
-        change = change_of(before, after)
+    with server.change(taken, 2) as change:
         words = describe_time_change(change, causes(change))
     assert words.startswith("-16") and f"of the fall 100% select * from orders (1): {said}" in words
 

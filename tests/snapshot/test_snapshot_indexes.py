@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from made_store import MadeServer, counters, key, text
 
-from dbdyno.snapshot.causes import change_of
 from dbdyno.snapshot.causes.change import Cause
 from dbdyno.snapshot.causes.what_happened import causes
 from dbdyno.snapshot.engines.view import View
-from dbdyno.snapshot.reading.interval import Interval
 
 TABLE = "orders"
 
@@ -47,11 +45,8 @@ def named(server: Server, asked: str, *, indexes: tuple[str, ...], blocks: int, 
         server.call(1, 100, 1000.0 if later else 100.0, shared_blks_hit=100 * blocks_hit, rows=100 * found)
         server.touch(server.number, seq_scan=100 if later and blocks > 100 else 1)
         taken.append(server.step())
-    with (
-        Interval(server.store, taken[0], taken[3]) as before,
-        Interval(server.store, taken[3], taken[6]) as after,
-    ):
-        return causes(change_of(before, after))[0]
+    with server.change(taken, 3) as change:
+        return causes(change)[0]
 
 
 @pytest.fixture
@@ -109,9 +104,6 @@ def test_an_index_that_was_gone_for_most_of_the_first_stretch_is_no_cause_of_the
         server.call(1, 100, 1000.0 if at > 3 else 100.0)
         server.touch(7, seq_scan=10)
         taken.append(server.step())
-    with (
-        Interval(server.store, taken[0], taken[3]) as before,
-        Interval(server.store, taken[3], taken[6]) as after,
-    ):
-        words = [cause.words for cause in causes(change_of(before, after))]
+    with server.change(taken, 3) as change:
+        words = [cause.words for cause in causes(change)]
     assert ("index orders_cust on orders was dropped" in words) == is_cause

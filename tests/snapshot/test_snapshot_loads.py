@@ -6,6 +6,7 @@ import contextlib
 import re
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,6 +16,7 @@ from snapshot_help import Lab, line, never_negative, section
 
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.taking.take import open_collector, take
+from together import together
 
 TABLE = "create table if not exists known (id int primary key, text text)"
 
@@ -137,11 +139,8 @@ def test_one_deadlock(known: Lab):
             except psycopg.errors.DeadlockDetected:
                 found.append(1)
 
-    threads = [threading.Thread(target=fight, args=pair) for pair in ((200, 201), (201, 200))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with together(partial(fight, 200, 201), partial(fight, 201, 200)):
+        pass
     last = known.take()
     row = line(known.report(first, last), "locks", "postgres")
     assert row["deadlocks"] == len(found) == 1

@@ -81,11 +81,8 @@ def test_a_comparison_tests_such_a_statement_as_one(server: Server):
 
 def test_an_upgrade_is_named_as_one(server: Server):
     taken = server.store.snapshots_of(None)
-    with (
-        Interval(server.store, taken[0], taken[6]) as before,
-        Interval(server.store, taken[6], taken[12]) as after,
-    ):
-        words = [cause.words for cause in causes(change_of(before, after))]
+    with server.change(taken, 6) as change:
+        words = [cause.words for cause in causes(change)]
     assert words == ["the server was upgraded from 15.1 to 18.1"], "and not: it was restarted"
 
 

@@ -14,6 +14,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.taking.take import watch
+from together import meanwhile, together
 
 
 def watched(lab: Lab, seconds: float, every_s: float = 60.0) -> list[Snapshot]:
@@ -24,21 +25,14 @@ def watched(lab: Lab, seconds: float, every_s: float = 60.0) -> list[Snapshot]:
 
 @pytest.mark.soak
 def test_three_sleepers_are_three_active_sessions(lab: Lab):
-    stop = threading.Event()
-
-    def sleeper() -> None:
+    def sleeper(stop: threading.Event) -> None:
         with contextlib.closing(lab.connect()) as conn:
             while not stop.is_set():
                 conn.execute("select pg_sleep(0.5)")
 
-    threads = [threading.Thread(target=sleeper) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.5)
-    first, last = watched(lab, 4)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with meanwhile(*[sleeper] * 3):
+        time.sleep(0.5)
+        first, last = watched(lab, 4)
     with Interval(lab.store, first, last) as interval:
         waits = section(report(interval), "waits")
     events = {row["event"]: row for row in waits["tables"][1]["rows"]}
@@ -58,13 +52,11 @@ def test_who_blocked_whom(lab: Lab):
             with contextlib.closing(lab.connect()) as waiter:
                 waiter.execute("update fought set v = 3")
 
-        thread = threading.Thread(target=wait)
-        thread.start()
-        time.sleep(0.3)
-        first, last = watched(lab, 3)
-        pid = holder.info.backend_pid
-        holder.execute("commit")
-        thread.join()
+        with together(wait):
+            time.sleep(0.3)
+            first, last = watched(lab, 3)
+            pid = holder.info.backend_pid
+            holder.execute("commit")
     with Interval(lab.store, first, last) as interval:
         model = report(interval)
     roots, trees = section(model, "blocking")["tables"]

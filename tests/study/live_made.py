@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from click.testing import CliRunner, Result
 
+from dbdyno.cli.main import cli
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan
@@ -192,3 +194,8 @@ def _column(table: str, key: str, kind: pa.DataType, values: list[object]) -> pa
         return column
     encoded = column.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(ENCODED[key]), encoded.dictionary)
+
+
+def model(*arguments: str) -> Result:
+    """Run `dbdyno model`."""
+    return CliRunner().invoke(cli, ["model", *arguments])

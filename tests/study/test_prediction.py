@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from live_made import Truth, live_run
+from live_made import Truth, live_run, model
 
 from calibrated import CALIBRATED
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cli.main import cli
 from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_device
@@ -55,10 +53,6 @@ def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("machine") / "mine.toml"
     path.write_text(machine.toml())
     return path
-
-
-def model(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["model", *arguments])
 
 
 def value(machine: Machine, key: str) -> Any:

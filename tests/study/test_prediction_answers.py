@@ -10,11 +10,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.testing import CliRunner, Result
-from live_made import Truth, live_run
+from live_made import Truth, live_run, model
 
 from calibrated import CALIBRATED
-from dbdyno.cli.main import cli
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Block
 from dbdyno.pages.run_modelled import laws
@@ -30,10 +28,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "mine.toml"
     path.write_text(CALIBRATED)
     return path
-
-
-def model(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["model", *arguments])
 
 
 def machine_repair(cpu: float, think: float, sessions: int) -> float:

@@ -8,8 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from live_made import Truth, live_run
+from live_made import Truth, live_run, model
 
 from dbdyno.base.errors import DeviceError, ModelError
 from dbdyno.bench.host import speed as speed_module
@@ -17,7 +16,6 @@ from dbdyno.bench.host import syncs as syncs_module
 from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 from dbdyno.bench.host.speed import measure_host
 from dbdyno.bench.host.syncs import FLAGS, LogFile
-from dbdyno.cli.main import cli
 from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.pages.model import page as model_page
@@ -41,10 +39,6 @@ def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("machine") / "host.toml"
     path.write_text(machine.toml())
     return path
-
-
-def model(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["model", *arguments])
 
 
 def test_what_was_measured_is_in_the_machine(machine: Machine):

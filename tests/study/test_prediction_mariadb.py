@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from live_made import Truth as PostgresTruth
-from live_made import live_run
+from live_made import live_run, model
 from mariadb_made import Truth, mariadb_run
 
 from dbdyno.base.errors import ModelError
-from dbdyno.cli.main import cli
 from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.postgres import simulate
@@ -43,10 +41,6 @@ def machine_of(runs: Path, arm: str) -> Machine:
 def machine(runs: Path) -> Machine:
     """The machine of the arm of one session."""
     return machine_of(runs, "one")
-
-
-def model(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["model", *arguments])
 
 
 def value(machine: Machine, key: str) -> Any:

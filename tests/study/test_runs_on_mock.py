@@ -22,30 +22,12 @@ from dbdyno.study.analysis.pair import analyse_pair
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.run.execute import aa_plan, resume, start
-
-PLAN = """\
-title = "a mock"
-target = "mock:"
-[workload]
-kind = "mock"
-parameters = {%s}
-[schedule]
-blocks = %d
-warmup_blocks = 1
-turn = "100ms"
-slice = "20ms"
-[watch]
-overhead_blocks = 0
-[[arm]]
-name = "base"
-[[arm]]
-name = "other"
-parameters = {%s}
-"""
+from mock_plans import mock_plan, two_arms
 
 
 def plan(other: str = "mean_us = 1100", *, every: str = "", blocks: int = 8) -> Plan:
-    return parse_plan(PLAN % (every, blocks, other), Path("plan.toml"))
+    arms = f'[[arm]]\nname = "base"\n[[arm]]\nname = "other"\nparameters = {{{other}}}\n'
+    return parse_plan(mock_plan(arms, blocks=blocks, parameters=every), Path("plan.toml"))
 
 
 def judged(made: Plan, folder: Path) -> JsonObject:
@@ -123,7 +105,8 @@ def test_of_counted_turns_no_time_is_foretold(tmp_path: Path, capsys: pytest.Cap
     from dbdyno.study.run.progress import LineProgress
 
     for length, said in (('turn = "100ms"', ", about "), ("turn_transactions = 5", "")):
-        made = parse_plan(PLAN.replace('turn = "100ms"', length) % ("", 2, ""), Path("plan.toml"))
+        text = two_arms(blocks=2, turn="100ms").replace('turn = "100ms"', length)
+        made = parse_plan(text, Path("plan.toml"))
         start(made, tmp_path / length[:6], LineProgress(sys.stderr), seed=1)
         first = capsys.readouterr().err.splitlines()[-4]
         assert first.partition(" 3 blocks")[2].startswith(said) and (said or first.endswith("3 blocks")), first

@@ -9,7 +9,15 @@ import pytest
 from trace_evidence import order_entry
 from trace_text import trace
 
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.source import Traces, open_traces
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    """A server, for the modules that have none of their own."""
+    with EmbeddedPostgres() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,30 @@ def through(engine: EmbeddedPostgres, it: RunningProxy, **more: Any) -> psycopg.
     return psycopg.connect(**{**place(engine, it), **more}, autocommit=True)
 
 
+def execute(where: dict[str, Any], *statements: str) -> None:
+    with psycopg.connect(**where, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(**where, autocommit=True) as connection:
+        return connection.execute(question).fetchall()
+
+
+def database(engine: EmbeddedPostgres, name: str, *statements: str) -> dict[str, Any]:
+    """A new database with what these statements make."""
+    execute(engine.conninfo(), f'drop database if exists "{name}"', f'create database "{name}"')
+    where = {**engine.conninfo(), "dbname": name}
+    execute(where, *statements)
+    return where
+
+
+def twins(engine: EmbeddedPostgres, name: str, *statements: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A new database to capture, and a copy of it for the replay."""
+    return database(engine, name, *statements), database(engine, f"{name}_copy", *statements)
+
+
 def pgbench(engine: EmbeddedPostgres, where: dict[str, Any], *words: object) -> str:
     """Runs pgbench against a place; skips where it is not installed."""
     program = engine.binaries.program("pgbench")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from proxy_help import pgbench
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from together import meanwhile
 
 
 def fates(cycles: int, killed: int) -> tuple[random.Random, list[bool]]:
@@ -25,9 +26,9 @@ def fates(cycles: int, killed: int) -> tuple[random.Random, list[bool]]:
 @contextlib.contextmanager
 def under_pgbench(engine: EmbeddedPostgres) -> Iterator[None]:
     """pgbench's TPC-B runs while the block does, and none of its transactions fails."""
-    over, transactions, broken = threading.Event(), [0], list[BaseException]()
+    transactions, broken = [0], list[BaseException]()
 
-    def load() -> None:
+    def load(over: threading.Event) -> None:
         try:
             while not over.is_set():
                 said = pgbench(engine, engine.conninfo(), "-n", "-c", 2, "-j", 1, "-t", 200)
@@ -36,13 +37,8 @@ def under_pgbench(engine: EmbeddedPostgres) -> Iterator[None]:
         except BaseException as error:
             broken.append(error)
 
-    worker = threading.Thread(target=load)
-    worker.start()
-    try:
+    with meanwhile(load):
         yield
-    finally:
-        over.set()
-        worker.join()
     print(f"{transactions[0]:,} transactions")
     assert broken == []
     assert transactions[0] >= 400

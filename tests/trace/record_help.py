@@ -8,13 +8,15 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psycopg
+import pytest
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
@@ -23,8 +25,16 @@ from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts, recording
+from together import meanwhile, together
 
 ROOT = Path(__file__).parents[2]
+KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
+OPEN_ENDS = (
+    "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
+    " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns"
+)
+"""The sessions in whose times something is missing."""
+Recorder = Callable[[EmbeddedPostgres, Path], contextlib.AbstractContextManager[Recording]]
 
 
 def binaries_of(kind: str) -> Binaries:
@@ -81,9 +91,8 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2, *, pause_s: float = 0) -
     """Sessions that work all the time but for a pause after each commit, some of them new ones; the list has what
     failed."""
     failed: list[str] = []
-    over = threading.Event()
 
-    def work(number: int) -> None:
+    def work(number: int, over: threading.Event) -> None:
         try:
             while not over.is_set():
                 with session(engine) as connection:
@@ -97,15 +106,8 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2, *, pause_s: float = 0) -
     with session(engine) as connection:
         connection.execute("create table if not exists busy (a int)")
         connection.execute("truncate busy")  # each session reads all of it again and again
-    threads = [threading.Thread(target=work, args=[number]) for number in range(sessions)]
-    for thread in threads:
-        thread.start()
-    try:
+    with meanwhile(*(partial(work, number) for number in range(sessions))):
         yield failed
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
 
 
 def changed_code(engine: EmbeddedPostgres) -> int:
@@ -146,17 +148,16 @@ def lock_wait(engine: EmbeddedPostgres) -> tuple[float, float]:
 
     with session(engine) as holder:
         holder.execute("select pg_advisory_lock(7)")
-        thread = threading.Thread(target=blocked)
-        thread.start()
-        while holder.execute(waits).fetchone() == (0,):
-            pass
-        inner = holder.execute(
-            "with a as materialized (select clock_timestamp() as at), b as materialized (select pg_sleep(.2) from a),"
-            " c as materialized (select clock_timestamp() as at from b)"
-            " select extract(epoch from c.at - a.at) from a, c"
-        ).fetchone()
-        holder.execute("select pg_advisory_unlock(7)")
-        thread.join()
+        with together(blocked):
+            while holder.execute(waits).fetchone() == (0,):
+                pass
+            inner = holder.execute(
+                "with a as materialized (select clock_timestamp() as at),"
+                " b as materialized (select pg_sleep(.2) from a),"
+                " c as materialized (select clock_timestamp() as at from b)"
+                " select extract(epoch from c.at - a.at) from a, c"
+            ).fetchone()
+            holder.execute("select pg_advisory_unlock(7)")
     assert inner is not None
     return float(inner[0]), outer[0]
 
@@ -178,21 +179,35 @@ def logged_lock_waits(engine: EmbeddedPostgres, count: int) -> list[float]:
         other.execute("set deadlock_timeout = '20ms'")
         for number in range(count):
             holder.execute("select pg_advisory_lock(8)")
-            thread = threading.Thread(target=other.execute, args=["select pg_advisory_lock(8), pg_advisory_unlock(8)"])
-            thread.start()
-            while holder.execute(waits).fetchone() == (0,):
-                pass
-            holder.execute("select pg_sleep(%s)", [0.05 + 0.02 * number])
-            holder.execute("select pg_advisory_unlock(8)")
-            thread.join()
+            with together(partial(other.execute, "select pg_advisory_lock(8), pg_advisory_unlock(8)")):
+                while holder.execute(waits).fetchone() == (0,):
+                    pass
+                holder.execute("select pg_sleep(%s)", [0.05 + 0.02 * number])
+                holder.execute("select pg_advisory_unlock(8)")
     with engine.log_file.open("rb") as log:
         log.seek(begin)
         text = log.read().decode(errors="replace")
     return [float(found) for found in re.findall(r"acquired ExclusiveLock .* after ([\d.]+) ms", text)]
 
 
-def check_lock_wait(run: Path, bounds_s: tuple[float, float]) -> None:
-    """Check that the recorded wait for a lock lasted as long as the server's clock allows, in seconds."""
+def check_sleeps(run: Path, statements: str) -> None:
+    """Check that each of twenty sleeps is waits that add up to it, and that all time is accounted for."""
+    found = rows(
+        run,
+        "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
+        " join waits w on w.call = c.call join statements s on s.statement = c.statement"
+        f" where {statements} and w.event = 'Timeout:PgSleep' group by all",
+    )
+    assert len(found) == 20
+    assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
+    assert rows(run, OPEN_ENDS) == []
+    assert rows(run, "select distinct fidelity from waits") == [("exact",)]
+
+
+def check_lock_wait(engine: EmbeddedPostgres, run: Path, recorder: Recorder = recorded) -> None:
+    """Check that the recorded wait for a lock lasted as long as the server's clock allows."""
+    with recorder(engine, run):
+        bounds_s = lock_wait(engine)
     # A backend that is woken in between waits again: two waits of one lock.
     [(span, waited)] = rows(
         run,
@@ -203,8 +218,10 @@ def check_lock_wait(run: Path, bounds_s: tuple[float, float]) -> None:
     assert 0.9 * bounds_s[0] <= waited <= span
 
 
-def check_lock_waits(run: Path, logged: list[float]) -> None:
+def check_lock_waits(engine: EmbeddedPostgres, run: Path, recorder: Recorder = recorded) -> None:
     """Check that the recorded waits for locks are those of the server's log, to half a millisecond."""
+    with recorder(engine, run):
+        logged = logged_lock_waits(engine, 8)
     spans = [span for (span,) in rows(run, LOCK_SPANS)]
     off = sorted(abs(span - of_log) for span, of_log in zip(spans, logged, strict=True))
     assert len(off) == 8

@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import statistics
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from skipped import skip_for
+from skipped import skipped_on
+from waiting import until
 
 PREFIX = "%m [%p] %q%u@%d/%c %e "
 SETTINGS = {
@@ -48,10 +48,8 @@ select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalanc
 
 @pytest.fixture(scope="module", params=[None, "18"])
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param) if request.param else None
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=binaries, settings=SETTINGS) as running:
         yield running
 
@@ -98,9 +96,7 @@ def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
             pgbench(engine, {**place(engine, it), "dbname": LOADED}, "-n", "-M", protocol, "-c", 3, "-j", 3, "-t", 40)
         with through(engine, it, dbname=LOADED) as connection:
             talk(connection)
-    deadline = time.monotonic() + 20
-    while b"disconnection" not in (logs_of(engine) / "pg.log").read_bytes()[-400:] and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: b"disconnection" in (logs_of(engine) / "pg.log").read_bytes()[-400:], 20)
     for ending in ENDINGS:
         name = f"pg.{ending}"
         (folder / name).write_bytes((logs_of(engine) / name).read_bytes()[before[name] :])

@@ -15,6 +15,7 @@ from record_help import rows
 
 from command_line import dbdyno
 from mariadb_server import MariaServer, missing
+from waiting import until
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -82,9 +83,7 @@ def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MariaServ
             cursor.execute("select 3")
         first.close()
         second.close()
-        deadline = time.monotonic() + 20
-        while (server.data / "general.log").read_bytes().count(b"Quit") < 4 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: (server.data / "general.log").read_bytes().count(b"Quit") >= 4, 20)
         for name in ("slow.log", "general.log"):
             (folder / name).write_bytes((server.data / name).read_bytes())
         yield server, folder

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from command_line import dbdyno, on_a_terminal
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy, server_of, spin_ns
+from together import together
 
 TURNS, CLIENTS = 10, 2
 SECRET = "c0ffee-54321"
@@ -170,13 +170,11 @@ def test_a_cancel_request_reaches_its_session(engine: EmbeddedPostgres, tmp_path
             except psycopg.Error as error:
                 raised.append(error)
 
-        thread = threading.Thread(target=wait)
-        thread.start()
         asleep = "select count(*) from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
-        while own.execute(asleep, [pid]).fetchone() == (0,):
-            pass
-        connection.cancel()
-        thread.join()
+        with together(wait):
+            while own.execute(asleep, [pid]).fetchone() == (0,):
+                pass
+            connection.cancel()
     assert isinstance(raised[0], psycopg.errors.QueryCanceled)
     assert it.report["cancels"] == 1
     assert rows(run, "select process from sessions") == [(str(pid),)]

@@ -15,13 +15,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from record_help import (
+    KINDS,
     binaries_of,
     changed_code,
     check_lock_wait,
     check_lock_waits,
+    check_sleeps,
     loaded,
-    lock_wait,
-    logged_lock_waits,
     recorded,
     rows,
     session,
@@ -35,22 +35,15 @@ from dbdyno.cli.trace.record import status_line
 from dbdyno.trace.record.process import find_process
 from dbdyno.trace.record.recording import RecordingOptions, warnings_of
 from kernel_probes import require_probes
-from skipped import skip_for
-
-KINDS = (
-    "installed",
-    pytest.param("wheel", marks=pytest.mark.soak),
-    *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")),
-)
+from skipped import skipped_on
+from waiting import until
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=binaries) as running:
         yield running
 
@@ -62,38 +55,20 @@ def test_each_sleep_is_waits_that_add_up_to_it_and_all_time_is_accounted_for(
     with recorded(engine, run), session(engine) as connection:
         for _ in range(20):
             connection.execute("select pg_sleep(.02)")
-    found = rows(
-        run,
-        "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
-        " join waits w on w.call = c.call join statements s on s.statement = c.statement"
-        " where s.text like 'select pg_sleep%' and w.event = 'Timeout:PgSleep' group by all",
-    )
-    assert len(found) == 20
-    assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
-    open_ends = rows(
-        run,
-        "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
-        " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns",
-    )
-    assert open_ends == []
-    assert rows(run, "select distinct fidelity from waits") == [("exact",)]
+    check_sleeps(run, "s.text like 'select pg_sleep%'")
 
 
 def test_a_lock_wait_lies_between_the_bounds_that_the_servers_clock_gives(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    with recorded(engine, tmp_path / "run"):
-        bounds_s = lock_wait(engine)
-    check_lock_wait(tmp_path / "run", bounds_s)
+    check_lock_wait(engine, tmp_path / "run")
 
 
 @pytest.mark.soak
 def test_lock_waits_are_those_of_the_servers_log_to_half_a_millisecond(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    with recorded(engine, tmp_path / "run"):
-        logged = logged_lock_waits(engine, 8)
-    check_lock_waits(tmp_path / "run", logged)
+    check_lock_waits(engine, tmp_path / "run")
 
 
 def test_reads_are_those_that_the_server_counts(engine: EmbeddedPostgres, tmp_path: Path) -> None:
@@ -275,10 +250,8 @@ def test_a_recording_without_an_end_ends_with_its_server(tmp_path: Path, mode: s
         connection.execute("select 1")
         connection.close()
         own.stop()
-        until, begun_s = time.monotonic() + 60, time.process_time()
-        while not it.is_over() and time.monotonic() < until:
-            time.sleep(0.1)
-        assert it.is_over()
+        begun_s = time.process_time()
+        assert until(it.is_over, 60, pause_s=0.1)
         assert time.process_time() - begun_s < 1, "it waits for its end without looking for new processes all the time"
     assert any("The recording ended with the server" in warning for warning in it.warnings), it.warnings
     assert rows(run, "select count(*) > 0 from calls") == [(True,)]

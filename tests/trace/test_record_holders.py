@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from dbdyno.trace.holders import THINK, WORK, LockWaits, holders
 from dbdyno.trace.report import report_page
 from dbdyno.trace.source import open_traces
 from kernel_probes import require_probes
-from skipped import skip_for
+from skipped import skipped_on
 from slow_storage import SlowStorage
+from together import meanwhile, together
 
 KINDS = ("installed", *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")))
 ROUNDS = 8
@@ -37,10 +39,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with own_server(binaries) as running:
         with session(running) as connection:
             connection.execute("create table hot (id int primary key, n int)")
@@ -83,12 +83,10 @@ def planted(
         for _ in range(ROUNDS):
             holder.execute("begin")
             take(holder)
-            waiting = threading.Thread(target=wait, args=[waiter])
-            waiting.start()
-            time.sleep(0.003)
-            during(holder)
-            holder.execute(end)
-            waiting.join()
+            with together(partial(wait, waiter)):
+                time.sleep(0.003)
+                during(holder)
+                holder.execute(end)
     assert failed == []
     with open_traces([str(run)]) as traces:
         return holders(traces)
@@ -133,11 +131,9 @@ def test_a_long_query_that_holds_a_table_by_reading_it_is_named(engine: Embedded
     run = tmp_path / "run"
     with committing(engine), session(engine) as reader, session(engine) as changer, recorded(engine, run):
         for _ in range(ROUNDS):
-            reading = threading.Thread(target=reader.execute, args=["select count(*), pg_sleep(0.03) from hot"])
-            reading.start()
-            time.sleep(0.01)
-            changer.execute("alter table hot alter n set default 0")
-            reading.join()
+            with together(partial(reader.execute, "select count(*), pg_sleep(0.03) from hot")):
+                time.sleep(0.01)
+                changer.execute("alter table hot alter n set default 0")
     with open_traces([str(run)]) as traces:
         found = holders(traces)["Lock:relation"]
     assert found.is_known
@@ -199,12 +195,8 @@ def test_a_storage_that_syncs_slowly_is_named_before_the_locks_behind_it(tmp_pat
 
         for run, us in zip(runs, (300, 6_000), strict=True):
             engine.delay_us(us)
-            with recorded(engine, Path(run)):
-                workers = [threading.Thread(target=work) for _ in range(4)]
-                for thread in workers:
-                    thread.start()
-                for thread in workers:
-                    thread.join()
+            with recorded(engine, Path(run)), together(*[work] * 4):
+                pass
     with open_traces(runs[:1]) as base, open_traces(runs[1:]) as other:
         model = compare_traces(base, other, ComparisonOptions(names=("good", "bad")))
         by_lock = holders(other)["Lock:transactionid"]
@@ -220,10 +212,10 @@ def test_shares_are_those_of_the_holders_that_the_server_names(
     engine: EmbeddedPostgres, tmp_path: Path, seed: int
 ) -> None:
     """Six sessions update rows drawn by lot; a seventh asks `pg_blocking_pids` every millisecond."""
-    run, over = tmp_path / "run", threading.Event()
+    run = tmp_path / "run"
     asked: list[tuple[int, int, int]] = []
 
-    def ask() -> None:
+    def ask(over: threading.Event) -> None:
         with session(engine) as connection:
             while not over.is_set():
                 asked.extend(
@@ -244,16 +236,8 @@ def test_shares_are_those_of_the_holders_that_the_server_names(
                 (sleeps if dice.random() < 0.1 else thinks)(connection) if dice.random() < 0.2 else None
                 connection.execute("commit")
 
-    with recorded(engine, run):
-        asking = threading.Thread(target=ask)
-        asking.start()
-        workers = [threading.Thread(target=work, args=[number]) for number in range(6)]
-        for thread in workers:
-            thread.start()
-        for thread in workers:
-            thread.join()
-        over.set()
-        asking.join()
+    with recorded(engine, run), meanwhile(ask), together(*(partial(work, number) for number in range(6))):
+        pass
     with open_traces([str(run)]) as traces:
         found = holders(traces)["Lock:transactionid"]
         thought = _by_the_server(traces, asked)

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from record_help import binaries_of, lock_wait, recorded, rows, session
+from record_help import KINDS, OPEN_ENDS, binaries_of, lock_wait, recorded, rows, session
 from watch_help import as_server, place_for_server
 
 from command_line import dbdyno
@@ -25,13 +25,9 @@ from dbdyno.cli.trace.record import status_line
 from dbdyno.trace.record.looks import look_warnings
 from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
-from skipped import skip_for
+from skipped import skipped_on
+from waiting import retried, until
 
-KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
-OPEN_ENDS = (
-    "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
-    " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns"
-)
 SLEPT = (
     "select w.elapsed_ns, w.p2, w.fidelity, s.text from waits w left join statements s using (statement)"
     " where w.event = 'Timeout:PgSleep'"
@@ -40,15 +36,11 @@ SLEPT = (
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with EmbeddedPostgres(binaries=binaries, settings={"compute_query_id": True}) as running:
-        try:
+        with skipped_on(TraceError):
             _core.read_cost(running.pid)
-        except TraceError as error:
-            skip_for(error)
         yield running
 
 
@@ -149,11 +141,8 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
             os.kill(victim.info.backend_pid, signal.SIGKILL)
             with pytest.raises(psycopg.OperationalError):
                 victim.execute("select 1")
-        deadline = time.monotonic() + 30
-        while not it.read_report().get("renewed"):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        with _again(engine) as connection:
+        assert until(lambda: it.read_report().get("renewed"), 30)
+        with retried(lambda: session(engine), psycopg.OperationalError) as connection:
             connection.execute("select pg_sleep(.3)")
         assert mappings() <= held + 1
     assert mappings() == held
@@ -161,17 +150,6 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
     slept = rows(tmp_path / "run", "select sum(elapsed_ns) / 1e9 from waits where event = 'Timeout:PgSleep'")
     assert slept[0][0] == pytest.approx(0.3, abs=0.1 + it.report["gap_ns"] / 1e9)
     assert "restarted 1 times after a crash" in " ".join(it.warnings)
-
-
-def _again(engine: EmbeddedPostgres) -> psycopg.Connection[Any]:
-    """A session, once the server takes some again."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return session(engine)
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
 
 def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres, tmp_path: Path) -> None:

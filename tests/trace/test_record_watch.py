@@ -14,12 +14,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from record_help import (
+    KINDS,
+    OPEN_ENDS,
     binaries_of,
     check_lock_wait,
     check_lock_waits,
+    check_sleeps,
     loaded,
-    lock_wait,
-    logged_lock_waits,
     recorded,
     rows,
     session,
@@ -37,22 +38,14 @@ from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of
 from kernel_probes import require_probes, require_watchpoints
-from skipped import skip_for
-
-KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
-OPEN_ENDS = (
-    "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
-    " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns"
-)
+from skipped import skipped_on
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_watchpoints()
-    try:
+    with skipped_on(TargetError):
         binaries = binaries_of(request.param)
-    except TargetError as error:
-        skip_for(error)
     with own_server(binaries, compute_query_id=True) as running:
         yield running
 
@@ -67,17 +60,7 @@ def test_the_servers_own_user_records_without_a_capability_and_all_time_is_accou
             recorder.send_signal(signal.SIGINT)
             said, errors = recorder.communicate()
         assert recorder.returncode == 0, errors
-        run = folder / "run"
-        found = rows(
-            run,
-            "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
-            " join waits w on w.call = c.call join statements s on s.statement = c.statement"
-            " where s.text = 'select pg_sleep(?)' and c.kind = 'exec' and w.event = 'Timeout:PgSleep' group by all",
-        )
-        assert len(found) == 20
-        assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
-        assert rows(run, OPEN_ENDS) == []
-        assert rows(run, "select distinct fidelity from waits") == [("exact",)]
+        check_sleeps(folder / "run", "s.text = 'select pg_sleep(?)' and c.kind = 'exec'")
     assert "recording by watchpoints (--mode watch): the kernel refuses to probe the server" in errors
     assert "waits of" in said
 
@@ -85,18 +68,14 @@ def test_the_servers_own_user_records_without_a_capability_and_all_time_is_accou
 def test_a_lock_wait_that_is_watched_lies_between_the_bounds_that_the_servers_clock_gives(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    with watched(engine, tmp_path / "run"):
-        bounds_s = lock_wait(engine)
-    check_lock_wait(tmp_path / "run", bounds_s)
+    check_lock_wait(engine, tmp_path / "run", watched)
 
 
 @pytest.mark.soak
 def test_lock_waits_that_are_watched_are_those_of_the_servers_log_to_half_a_millisecond(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    with watched(engine, tmp_path / "run"):
-        logged = logged_lock_waits(engine, 8)
-    check_lock_waits(tmp_path / "run", logged)
+    check_lock_waits(engine, tmp_path / "run", watched)
 
 
 def test_calls_their_kinds_and_statements_are_those_of_the_client(engine: EmbeddedPostgres, tmp_path: Path) -> None:

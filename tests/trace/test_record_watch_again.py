@@ -6,9 +6,9 @@ import random
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from watch_help import command_as_server, own_server, place_for_server, watched
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from kernel_probes import require_watchpoints
+from together import together
 
 CYCLES, KILLED = 60, 20
 COMMITS = 200
@@ -108,12 +109,8 @@ def test_no_statement_stands_under_the_text_of_another(tmp_path: Path) -> None:
                     connection.execute(f"create table t{number} ()")
             for turn in range(TURNS):
                 run = tmp_path / f"run{turn}"
-                with watched(engine, run):
-                    workers = [threading.Thread(target=longer, args=[engine, number, turn]) for number in range(4)]
-                    for worker in workers:
-                        worker.start()
-                    for worker in workers:
-                        worker.join()
+                with watched(engine, run), together(*(partial(longer, engine, number, turn) for number in range(4))):
+                    pass
                 found = rows(
                     run,
                     "select list(text order by c.started_ns) from calls c join statements using (statement)"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from proxy_help import pgbench, place, proxied, through
+from proxy_help import asked, database, execute, pgbench, place, proxied, through, twins
 from psycopg.conninfo import make_conninfo
-from record_help import recorded, rows, session
+from record_help import recorded, rows
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -29,27 +27,6 @@ select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalanc
 SECRET = "not for the run"
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-def database(engine: EmbeddedPostgres, name: str, *, bench: bool = False) -> dict[str, Any]:
-    with session(engine) as own:
-        own.execute(f'drop database if exists "{name}"')
-        own.execute(f'create database "{name}"')
-    where = {**engine.conninfo(), "dbname": name}
-    if bench:
-        pgbench(engine, where, "-i", "-q", "-s", "1")
-    return where
-
-
-def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(**where, autocommit=True) as connection:
-        return connection.execute(question).fetchall()
-
-
 @pytest.mark.parametrize(
     ("protocol", "order"),
     [("prepared", "commit"), pytest.param("simple", "none", marks=pytest.mark.soak)],
@@ -57,7 +34,9 @@ def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
 def test_a_captured_tpcb_leaves_the_same_sums_in_a_fresh_copy(
     engine: EmbeddedPostgres, tmp_path: Path, protocol: str, order: str
 ) -> None:
-    first, copy = database(engine, "first", bench=True), database(engine, "copy", bench=True)
+    first, copy = twins(engine, "first")
+    for where in (first, copy):
+        pgbench(engine, where, "-i", "-q", "-s", "1")
     run = tmp_path / "run"
     with proxied(engine, run, binds=True) as it:
         pgbench(engine, {**place(engine, it), "dbname": "first"}, "-n", "-M", protocol, "-c", 4, "-j", 2, "-t", 25)
@@ -116,15 +95,9 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
         "create table parent (id int generated always as identity primary key, name text)",
         "create table child (parent int references parent, note text)",
     )
-    where, copy = database(engine, "keyed"), database(engine, "keyed_copy")
-    for place_ in (where, copy):
-        with psycopg.connect(**place_, autocommit=True) as connection:
-            for table in tables:
-                connection.execute(table)
-            connection.execute("insert into parent (name) values ('extra')")
+    _, copy = twins(engine, "keyed", *tables, "insert into parent (name) values ('extra')")
     run = tmp_path / "run"
-    with psycopg.connect(**copy, autocommit=True) as connection:
-        connection.execute("select setval(pg_get_serial_sequence('parent', 'id'), 5000)")
+    execute(copy, "select setval(pg_get_serial_sequence('parent', 'id'), 5000)")
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="keyed") as connection:
         for name in ("ann", "bob"):
             for binary in (False, True):
@@ -135,8 +108,7 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
                 cursor.execute(f"update child set note = note || '!' where parent = {row[0]}")
         connection.execute("select name from parent")
         connection.execute(f"select 'the password is {SECRET}'")
-    with psycopg.connect(**copy, autocommit=True) as connection:
-        connection.execute("insert into parent (name) values ('one more')")
+    execute(copy, "insert into parent (name) values ('one more')")
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--writes", "--speed", "max")
     answer = asked(copy, "select p.name, c.note from child c join parent p on p.id = c.parent order by p.id")
     assert answer == [("ann", "ann!"), ("ann", "ann!"), ("bob", "bob!"), ("bob", "bob!")], done.stdout
@@ -150,12 +122,9 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
 def test_numbers_that_are_no_keys_and_look_like_them_are_sent_as_captured(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    run, place, copy = tmp_path / "run", database(engine, "lines"), database(engine, "lines_copy")
-    for where in (place, copy):
-        with psycopg.connect(**where, autocommit=True) as connection:
-            connection.execute("create table line (id serial primary key, pieces int)")
-    with psycopg.connect(**copy, autocommit=True) as connection:
-        connection.execute("alter sequence line_id_seq restart with 1001")
+    run = tmp_path / "run"
+    place, copy = twins(engine, "lines", "create table line (id serial primary key, pieces int)")
+    execute(copy, "alter sequence line_id_seq restart with 1001")
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="lines") as connection:
         for pieces in (3, 1, 7, 1):
             connection.execute("insert into line (pieces) values (%s) returning id", [pieces])
@@ -180,10 +149,8 @@ def test_a_report_goes_to_a_file_whose_suffix_names_its_form(engine: EmbeddedPos
 
 
 def test_what_the_server_did_meanwhile_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    run, place, copy = tmp_path / "run", database(engine, "work"), database(engine, "work_copy")
-    for where in (place, copy):
-        with psycopg.connect(**where, autocommit=True) as connection:
-            connection.execute("create table filled as select i, repeat('x', 90) from generate_series(1, 40000) i")
+    run, filled = tmp_path / "run", "create table filled as select i, repeat('x', 90) from generate_series(1, 40000) i"
+    _, copy = twins(engine, "work", filled)
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="work") as connection:
         connection.execute("set work_mem = '64kB'")
         connection.execute("insert into filled select * from filled order by 2, 1 limit 20000")
@@ -221,19 +188,15 @@ def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgr
 
 
 def test_differences_are_counted_by_statement_also_of_prepared_ones(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    run, place, copy = tmp_path / "run", database(engine, "counted"), database(engine, "counted_copy")
+    run = tmp_path / "run"
+    place, copy = twins(engine, "counted", "create table few (a int)")
     for where, rows_ in ((place, 9), (copy, 5)):
-        with psycopg.connect(**where, autocommit=True) as connection:
-            connection.execute("create table few (a int)")
-            connection.execute("insert into few select generate_series(1, %s)", [rows_])
+        execute(where, f"insert into few select generate_series(1, {rows_})")
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="counted") as connection:
         for number in range(9):
             connection.execute("select a from few where a > %s", [number], prepare=True)
         connection.execute("select a from few where a = 7")
-    with psycopg.connect(**copy, autocommit=True) as connection:
-        connection.execute("alter table few rename a to b")
-        connection.execute("alter table few add a int")
-        connection.execute("update few set a = b")
+    execute(copy, "alter table few rename a to b", "alter table few add a int", "update few set a = b")
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--speed", "max", "--json")
     assert [(one["statement"], one["rows_differ"]) for one in json.loads(done.stdout)["differing"]] == [
         ("select a from few where a > $1", 9),
@@ -262,8 +225,7 @@ def test_a_part_of_a_capture_is_its_whole_transactions_after_what_set_their_sess
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     run, copy = tmp_path / "run", database(engine, "part")
-    with psycopg.connect(**engine.conninfo(), autocommit=True) as owner:  # type: ignore[arg-type]
-        owner.execute("drop table if exists only_then")
+    execute(engine.conninfo(), "drop table if exists only_then")
     with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
         connection.execute("set work_mem = '7MB'")
         connection.execute("create table only_then ()")
@@ -290,9 +252,8 @@ def test_a_part_of_a_capture_is_its_whole_transactions_after_what_set_their_sess
 def test_a_session_that_the_target_ends_says_by_which_setting(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     """It said "Broken pipe": the copy had an idle_session_timeout that the captured server had not."""
     run = tmp_path / "run"
-    database(engine, "idle"), (copy := database(engine, "idle_copy"))
-    with session(engine) as own:
-        own.execute("alter database idle_copy set idle_session_timeout = '200ms'")
+    _, copy = twins(engine, "idle")
+    execute(copy, "alter database idle_copy set idle_session_timeout = '200ms'")
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="idle") as connection:
         connection.execute("select 1")
         time.sleep(0.6)
@@ -303,8 +264,7 @@ def test_a_session_that_the_target_ends_says_by_which_setting(engine: EmbeddedPo
 
 
 def test_a_statement_that_was_cancelled_then_is_told_as_that(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    run, copy = tmp_path / "run", database(engine, "cancel_copy")
-    database(engine, "cancel")
+    run, (_, copy) = tmp_path / "run", twins(engine, "cancel")
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="cancel") as connection:
         threading.Timer(0.2, connection.cancel).start()
         with pytest.raises(psycopg.errors.QueryCanceled):

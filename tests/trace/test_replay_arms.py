@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from proxy_help import pgbench, place, proxied, through
+from proxy_help import database, pgbench, place, proxied, through
 from psycopg.conninfo import make_conninfo
 from record_help import rows, session
 
@@ -38,21 +37,11 @@ SESSIONS, EACH = 2, 12
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def capture(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small load through the proxy; `start` is the database as it was before, `live` as it is after it."""
     folder = tmp_path_factory.mktemp("capture")
     for name in ("start", "live"):
-        with session(engine) as own:
-            own.execute(f"create database {name}".encode())
-        with psycopg.connect(**{**engine.conninfo(), "dbname": name}, autocommit=True) as own:
-            for table in TABLES:
-                own.execute(table.encode())
+        database(engine, name, *TABLES)
     script = folder / "transfer.sql"
     script.write_text(TRANSFER)
     with proxied(engine, folder / "run", binds=True) as it:

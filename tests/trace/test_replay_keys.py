@@ -6,16 +6,12 @@ import json
 import os
 import random
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
-from proxy_help import pgbench, place, proxied, through
+from proxy_help import asked, execute, pgbench, place, proxied, through, twins
 from psycopg.conninfo import make_conninfo
 from random_statements import LEFT, TABLES, Statements
-from record_help import session
 
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
@@ -37,29 +33,6 @@ update line set seen = seen + :v where id = :id;
 CASES, STEPS = 3, 60
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-def made(engine: EmbeddedPostgres, name: str, *statements: str) -> dict[str, Any]:
-    """A new database with what these statements make."""
-    with session(engine) as own:
-        own.execute(f'drop database if exists "{name}"')
-        own.execute(f'create database "{name}"')
-    where = {**engine.conninfo(), "dbname": name}
-    with psycopg.connect(**where, autocommit=True) as own:
-        for statement in statements:
-            own.execute(statement)
-    return where
-
-
-def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(**where, autocommit=True) as connection:
-        return connection.execute(question).fetchall()
-
-
 def replayed(run: Path, copy: JsonObject, *words: str) -> JsonObject:
     """The report of a replay that may write, as fast as it can."""
     options = ("--writes", "--speed", "max", "--format", "json", *words)
@@ -73,8 +46,8 @@ def test_four_sessions_whose_numbers_look_like_keys_leave_the_same_sums(
     engine: EmbeddedPostgres, tmp_path: Path, protocol: str
 ) -> None:
     """Sums of a column that is not a key were others: its numbers, 1 to 100, were replaced where a key had them."""
-    first = made(engine, "first", *LINES)
-    copy = made(engine, "copy", *LINES, "select setval('line_id_seq', 37)")
+    first, copy = twins(engine, "first", *LINES)
+    execute(copy, "select setval('line_id_seq', 37)")
     script = tmp_path / "order.sql"
     script.write_text(ORDER)
     with proxied(engine, tmp_path / "run", binds=True) as it:
@@ -89,7 +62,8 @@ def test_four_sessions_whose_numbers_look_like_keys_leave_the_same_sums(
 
 def test_a_key_that_another_session_makes_is_waited_for(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     """Without think times a session sent the captured key before the other had made its own."""
-    first, copy = made(engine, "shared", *LINES), made(engine, "shared_copy", *LINES, "select setval('line_id_seq', 3)")
+    first, copy = twins(engine, "shared", *LINES)
+    execute(copy, "select setval('line_id_seq', 3)")
     slow = "insert into line (account, v) select 1, %s from pg_sleep(.1) returning id"
     with proxied(engine, tmp_path / "run", binds=True) as it:
         one, other = (through(engine, it, dbname="shared") for _ in range(2))
@@ -110,7 +84,8 @@ def test_any_statements_whose_result_is_certain_leave_equal_tables(engine: Embed
     for number in range(CASES):
         drawn = random.Random(seed + number)
         sequences = [f"select setval('{name}_id_seq', {drawn.randint(1, 99)})" for name in ("account", "entry")]
-        first, copy = made(engine, "drawn", *TABLES), made(engine, "drawn_copy", *TABLES, *sequences)
+        first, copy = twins(engine, "drawn", *TABLES)
+        execute(copy, *sequences)
         run = tmp_path / f"run-{number}"
         with proxied(engine, run, binds=True) as it:
             Statements(seed + number, lambda at=it: through(engine, at, dbname="drawn")).go(STEPS)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
-from proxy_help import proxied, through
-from record_help import session
-from test_replay_keys import asked, made, replayed
+from proxy_help import asked, execute, proxied, through, twins
+from test_replay_keys import replayed
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from together import together
 
 TABLES = (
     "create table counter (id int primary key, v bigint)",
@@ -24,12 +22,6 @@ NEXT = "update counter set v = (v * 3 + %s) %% 1000003 where id = %s"
 """An update whose result depends on the order of updates."""
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        yield running
-
-
 def held(where: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
     """What the tables hold."""
     return [asked(where, "select * from counter order by id"), asked(where, "select * from seen order by n, v")]
@@ -37,7 +29,7 @@ def held(where: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
 
 def test_sessions_that_came_one_after_the_other_do_so_at_any_speed(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     """With --speed max all sessions began at once."""
-    first, copy = made(engine, "one", *TABLES), made(engine, "one_copy", *TABLES)
+    first, copy = twins(engine, "one", *TABLES)
     with proxied(engine, tmp_path / "run", binds=True) as it, through(engine, it, dbname="one") as always:
         for number in range(25):
             with through(engine, it, dbname="one") as connection:
@@ -50,16 +42,13 @@ def test_sessions_that_came_one_after_the_other_do_so_at_any_speed(engine: Embed
 
 
 def test_sessions_that_were_open_together_are_open_together(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    copy = made(engine, "both_copy", *TABLES)
-    made(engine, "both", *TABLES)
+    _, copy = twins(engine, "both", *TABLES)
     with proxied(engine, tmp_path / "run", binds=True) as it:
         one, other = (through(engine, it, dbname="both") for _ in range(2))
         one.execute("select pg_advisory_lock(7)")
-        blocked = threading.Thread(target=other.execute, args=["select pg_advisory_lock(7)"])
-        blocked.start()
-        one.execute("select pg_sleep(.1)")
-        one.close()
-        blocked.join()
+        with together(partial(other.execute, "select pg_advisory_lock(7)")):
+            one.execute("select pg_sleep(.1)")
+            one.close()
         other.close()
     told = replayed(tmp_path / "run", copy)
     assert (told["turns"], told["same"]) == (3, 3), told["told"]
@@ -67,7 +56,7 @@ def test_sessions_that_were_open_together_are_open_together(engine: EmbeddedPost
 
 def test_commits_keep_their_order_and_what_each_had_seen(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     """A statement of an open transaction saw in the replay what was committed after it in the capture."""
-    first, copy = made(engine, "seen", *TABLES), made(engine, "seen_copy", *TABLES)
+    first, copy = twins(engine, "seen", *TABLES)
     with proxied(engine, tmp_path / "run", binds=True) as it:
         one, other = (through(engine, it, dbname="seen") for _ in range(2))
         for number in range(40):
@@ -84,7 +73,7 @@ def test_commits_keep_their_order_and_what_each_had_seen(engine: EmbeddedPostgre
 def test_transactions_that_wait_for_locks_of_each_other_get_them_as_then(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    first, copy = made(engine, "locks", *TABLES), made(engine, "locks_copy", *TABLES)
+    first, copy = twins(engine, "locks", *TABLES)
 
     def work(own: psycopg.Connection[Any], number: int) -> None:
         for at in range(20):
@@ -96,8 +85,8 @@ def test_transactions_that_wait_for_locks_of_each_other_get_them_as_then(
 
     with proxied(engine, tmp_path / "run", binds=True) as it:
         sessions = [through(engine, it, dbname="locks") for _ in range(4)]
-        threads = [threading.Thread(target=work, args=[own, number]) for number, own in enumerate(sessions)]
-        [one.start() for one in threads], [one.join() for one in threads]
+        with together(*(partial(work, own, number) for number, own in enumerate(sessions))):
+            pass
     told = replayed(tmp_path / "run", copy, "--order", "commit")
     assert held(copy) == held(first)
     assert (told["commits"], told["out_of_order"], told["same"]) == (80, 0, 320)
@@ -109,7 +98,7 @@ def test_a_select_that_writes_keeps_its_place_among_the_commits(engine: Embedded
         "create function book(n int) returns bigint language sql as"
         " $$ update counter set v = (v * 3 + n) % 1000003 where id = 1 returning v $$"
     )
-    first, copy = made(engine, "writes", *TABLES, function), made(engine, "writes_copy", *TABLES, function)
+    first, copy = twins(engine, "writes", *TABLES, function)
     sql = "with made as (insert into seen select %s, v from counter where id = 1 returning v) select v from made"
     with proxied(engine, tmp_path / "run", binds=True) as it:
         one, other = (through(engine, it, dbname="writes") for _ in range(2))
@@ -125,12 +114,10 @@ def test_a_select_that_writes_keeps_its_place_among_the_commits(engine: Embedded
 def test_a_session_that_others_wait_for_and_that_cannot_go_on_does_not_hold_them(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    made(engine, "cut", *TABLES)
-    copy = made(engine, "cut_copy", *TABLES)
+    _, copy = twins(engine, "cut", *TABLES)
     with proxied(engine, tmp_path / "run", binds=True) as it:
         one, other = (through(engine, it, dbname="cut") for _ in range(2))
-        with session(engine) as own:
-            own.execute("alter database cut_copy set idle_in_transaction_session_timeout = '100ms'")
+        execute(copy, "alter database cut_copy set idle_in_transaction_session_timeout = '100ms'")
         one.execute("begin")
         one.execute(NEXT, [1, 1])
         one.execute("select pg_sleep(.4)")

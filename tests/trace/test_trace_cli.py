@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from trace_evidence import order_entry
 
-from command_line import dbdyno
+from command_line import dbdyno, to_a_closed_pipe
 
 PAGES = [
     ("sql",),
@@ -148,13 +146,7 @@ def test_a_run_of_an_experiment_is_no_trace(tmp_path: Path):
 
 
 def test_a_closed_pipe_ends_quietly(runs: Path):
-    done = subprocess.run(
-        f"{sys.executable} -m dbdyno trace timeline {runs / 'before'} --format jsonl | head -1",
-        shell=True,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    done = to_a_closed_pipe("trace", "timeline", runs / "before", "--format", "jsonl")
     assert done.stderr == ""
     assert json.loads(done.stdout)["session"] == "0.1"
 

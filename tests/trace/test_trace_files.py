@@ -20,6 +20,7 @@ from dbdyno.trace.source import open_traces, read_trace
 from dbdyno.trace.statements import Request as StatementsRequest
 from dbdyno.trace.statements import statements_page
 from soaked import first
+from waiting import until
 
 
 @pytest.fixture
@@ -86,9 +87,7 @@ def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 120
-    while not list(place.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until(lambda: list(place.iterdir()), 120, pause_s=0.005)
     time.sleep(random.Random(moment).random() * 0.03)
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=120)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.trace.source import read_trace
 from dbdyno.trace.staging import staged_folder
+from waiting import until
 
 LIMITED = """
 import resource, signal, sys
@@ -108,9 +108,7 @@ def begun(words: list[object], place: Path, sign: str = "*", **environment: str)
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 120
-    while not list(place.glob(sign)) and running.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.002)
+    until(lambda: list(place.glob(sign)) or running.poll() is not None, 120, pause_s=0.002)
     return running
 
 

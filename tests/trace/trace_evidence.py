@@ -16,6 +16,7 @@ import hashlib
 import json
 import random
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -246,53 +247,24 @@ def order_entry(sessions: int = 1, orders: int = 4, factor: float = 1.0, seed: i
         made.statement(f"lit{number}", f"select * from items where id = {number}")
     for session in range(sessions):
         t = session * 50
+        call, wait = (partial(one, session=session) for one in (made.call, made.wait))
         for order in range(orders):
             t += 2_000
-            read = made.wait(
-                "db file sequential read", "data read", end_us=t + 150, elapsed_us=100, statement="seq", session=session
-            )
-            inner = made.call(
-                "fetch",
-                "seq",
-                end_us=t + 180,
-                elapsed_us=150,
-                cpu_us=40,
-                depth=1,
-                wait_us=100,
-                session=session,
-                user_id=0,
-                self_consistent_reads=3,
-                rows=1,
-            )
+            read = wait("db file sequential read", "data read", end_us=t + 150, elapsed_us=100, statement="seq")
+            own = {"cpu_us": 40, "wait_us": 100, "self_consistent_reads": 3}
+            inner = call("fetch", "seq", end_us=t + 180, elapsed_us=150, depth=1, user_id=0, rows=1, **own)
             made.adopt(inner, read)
-            outer = made.call(
-                "exec",
-                "ins",
-                end_us=t + 300,
-                elapsed_us=300,
-                cpu_us=140,
-                self_us=150,
-                self_cpu_us=100,
-                session=session,
-                rows=1,
-                consistent_reads=3,
-                self_current_reads=5,
-                current_reads=5,
+            own = {"cpu_us": 140, "self_us": 150, "self_cpu_us": 100, "self_current_reads": 5}
+            outer = call(
+                "exec", "ins", end_us=t + 300, elapsed_us=300, rows=1, consistent_reads=3, current_reads=5, **own
             )
             made.adopt(outer, inner)
             sync = round(factor * 500 * dice.lognormvariate(0, 0.2))
-            made.wait("log file sync", "commit", end_us=t + 310 + sync, elapsed_us=sync, session=session)
+            wait("log file sync", "commit", end_us=t + 310 + sync, elapsed_us=sync)
             key = f"lit{order % 3}"
-            made.call("parse", key, end_us=t + 400 + sync, elapsed_us=50, cpu_us=50, misses=1, session=session)
-            made.call("exec", key, end_us=t + 450 + sync, elapsed_us=20, cpu_us=10, session=session)
-            made.wait(
-                "SQL*Net message from client",
-                "network",
-                end_us=t + 1_500 + sync,
-                elapsed_us=1_000,
-                session=session,
-                statement=key,
-            )
+            call("parse", key, end_us=t + 400 + sync, elapsed_us=50, cpu_us=50, misses=1)
+            call("exec", key, end_us=t + 450 + sync, elapsed_us=20, cpu_us=10)
+            wait("SQL*Net message from client", "network", end_us=t + 1_500 + sync, elapsed_us=1_000, statement=key)
             t += sync
         for at, (operation, parent, rows) in enumerate(
             [("LOAD TABLE CONVENTIONAL ORDERS", 0, 0), ("SEQUENCE ORDER_SEQ", 1, 1)], 1

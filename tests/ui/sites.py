@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import chromium
+import waiting
 
 DEADLINE_S = 30.0
 
@@ -45,10 +45,7 @@ def running_site(runs: Path, store: Path, port: int = 0) -> Iterator[Site]:
 
 def until(true: Callable[[], object]) -> None:
     """Waits until something is so."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
+    assert waiting.until(true, DEADLINE_S), "it did not come"
 
 
 def words(page: chromium.Page) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from wide_lab import WideLab
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from waiting import until
 
 pytestmark = pytest.mark.soak
 CHILDREN = 60_000
@@ -99,27 +99,21 @@ def test_rows_that_would_be_lost_are_refused_before_the_first(shop: str, wide_la
     assert table == ((0,),)
 
 
-def until(path: Path, loader: subprocess.Popen[bytes]) -> None:
-    """Waits for the first checkpoint of a load."""
-    end = time.monotonic() + 300
-    while not path.is_file() or json.loads(path.read_bytes())["done"] == 0:
-        assert loader.poll() is None, "the loader ended before its first checkpoint"
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def started(given: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "dbdyno", *given], env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+def loading(shop: str, lab: WideLab, job: Path) -> subprocess.Popen[bytes]:
+    """A load that has reached its first checkpoint."""
+    command = [sys.executable, "-m", "dbdyno", *words(shop, lab, job)]
+    loader = subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    file = job / "load.json"
+    assert until(lambda: loader.poll() is not None or (file.is_file() and json.loads(file.read_bytes())["done"]), 300)
+    assert loader.poll() is None, "the loader ended before its first checkpoint"
+    return loader
 
 
 def test_a_loader_that_is_killed_goes_on_and_the_table_is_the_same(
     shop: str, wide_lab: WideLab, tmp_path: Path
 ) -> None:
     job = tmp_path / "job"
-    loader = started(words(shop, wide_lab, job))
-    until(job / "load.json", loader)
+    loader = loading(shop, wide_lab, job)
     loader.kill()
     loader.communicate()
     before = json.loads((job / "load.json").read_bytes())["done"]
@@ -134,8 +128,7 @@ def test_a_node_that_is_killed_ends_the_load_with_a_sentence_and_it_goes_on(
     shop: str, wide_lab: WideLab, tmp_path: Path
 ) -> None:
     job = tmp_path / "job"
-    loader = started(words(shop, wide_lab, job))
-    until(job / "load.json", loader)
+    loader = loading(shop, wide_lab, job)
     wide_lab.node.kill()
     _, said = loader.communicate(timeout=300)
     wide_lab.node.start()

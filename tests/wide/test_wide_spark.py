@@ -25,7 +25,7 @@ from dbdyno.wide.address import address
 from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.mapping import WideMap, map_of
-from skipped import skip_for
+from skipped import skipped_on
 
 # pyspark leaves sockets and its JVM to the garbage collector.
 QUIET = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -68,10 +68,8 @@ entry()
 def session() -> Iterator[Any]:
     """One JVM for all, with the connector: one that another test began knows nothing of it."""
     pyspark = pytest.importorskip("pyspark", reason="no pyspark; pip install -r requirements-extra.txt")
-    try:
+    with skipped_on(WideError):
         spark.jars()
-    except WideError as error:
-        skip_for(error)
     _no_jvm(pyspark)
     made = spark.open_spark_session("local[2]")
     try:
