@@ -16,7 +16,7 @@ const TRIES: u32 = 64;
 const LOOK_NS: u64 = 10_000_000;
 /// Inverse of the tolerated share of time spent waiting for a processor.
 const CROWDED: u64 = 20;
-/// Pause of polling after it did not pay [ns].
+/// Time for which polling is suspended after it did not pay off [ns].
 const REST_NS: u64 = 1_000_000_000;
 
 /// Polling state of one loop.

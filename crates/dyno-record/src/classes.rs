@@ -126,7 +126,7 @@ fn called(code: &Code<'_>, function: u64, stores: &HashMap<u64, usize>) -> Optio
     None
 }
 
-/// Returns the class of the wait that a store begins; 0 if it is unknown.
+/// Returns the class of the wait that a store instruction begins; 0 if it is unknown.
 fn label(code: &Code<'_>, site: &Site) -> u8 {
     let inside = |names: &[&str]| {
         let of = |name: &&str| code.image.symbol(name);

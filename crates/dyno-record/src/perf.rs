@@ -239,7 +239,7 @@ pub struct Ring {
     spill: Vec<u8>,
     /// True if records have a time and contents but neither process nor event id.
     ///
-    /// Looking up two process ids would take the kernel a tenth of the time of a note.
+    /// Such records save the kernel the lookup of two process ids, which takes a tenth of its time per record.
     pub is_light: bool,
     /// Process on this processor, if it is known.
     on: Option<i32>,

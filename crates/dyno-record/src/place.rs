@@ -15,7 +15,7 @@ pub enum Value {
     Register(Register),
 }
 
-/// Store and the place of its probe.
+/// Store instruction that begins or ends a wait, and the place of its probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Address of the store.

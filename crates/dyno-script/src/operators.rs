@@ -31,7 +31,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
 pub(crate) enum Infix {
     Or,
     And,
-    /// IS and related tests; the parser reads them from this token on.
+    /// A test such as `is not null`; its first word has not been consumed yet.
     Test,
     /// Binary operator; the flag is true if its operands are exchanged.
     Operator(Binary, bool),

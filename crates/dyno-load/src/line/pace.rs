@@ -1,8 +1,8 @@
-//! Arrival times of bytes at the far end of one way of a line; no I/O.
+//! Arrival times of bytes at the far end of a line, for one direction; no I/O.
 
 use super::LineSpec;
 
-/// Pace of one way of a line, which all its connections share.
+/// Pace of a line in one direction, shared by all its connections.
 #[derive(Debug)]
 pub struct Pace {
     delay_ns: i64,
@@ -12,7 +12,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Returns the pace of a way on which nothing travels.
+    /// Returns the pace of a direction in which nothing travels.
     pub fn new(spec: LineSpec) -> Self {
         let delay_ns = i64::try_from(spec.delay_ns).unwrap_or(i64::MAX);
         Self { delay_ns, rate_bit_per_s: spec.rate_bit_per_s.filter(|rate| *rate > 0), free_ns: 0 }

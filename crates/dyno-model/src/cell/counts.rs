@@ -117,7 +117,7 @@ pub enum Skip {
     NoFlash,
     /// The grid disk must not use the flash log.
     DisabledGrid,
-    /// The IORM plan forbids it.
+    /// The IORM plan forbids the use of the flash log.
     Plan,
 }
 

@@ -49,7 +49,7 @@ pub enum CallKind {
     Transaction,
     /// A commit, timed separately.
     Commit,
-    /// A statement that changes or sorts.
+    /// A statement that changes data or sorts rows.
     Exec,
     /// A statement that reads.
     Fetch,

@@ -24,7 +24,7 @@ use crate::kernel::table::{Table, TableError, quantile_of};
 pub struct Distance {
     /// Largest gap between the distribution functions, 0 to 1.
     pub ks: f64,
-    /// Mean absolute difference of the logarithms of equal quantiles.
+    /// Mean absolute difference between the logarithms of corresponding quantiles.
     pub log_w1: f64,
     /// Relative error at p50, p90, p99 and p99.9.
     pub quantiles: [f64; 4],

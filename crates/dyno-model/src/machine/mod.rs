@@ -214,7 +214,7 @@ impl Machine {
         MachineError::at(place, format!("there is no `{path}`"), step)
     }
 
-    /// Checks that all tables in the text are known sections.
+    /// Checks that every TOML table of the machine file is a known section.
     fn check_tables(&self, tables: &BTreeMap<String, usize>) -> Result<(), MachineError> {
         for (path, line) in tables {
             let inside = format!("{path}.");

@@ -13,10 +13,10 @@ pub(super) type Key = (i64, u64);
 pub(super) struct Seat {
     pub process: Cell<ProcessId>,
     pub running: Cell<bool>,
-    /// True while its idle core starts.
+    /// True while an idle core wakes up to run the process.
     pub starting: Cell<bool>,
     pub core: Cell<usize>,
-    /// Core on which it was before it last woke up.
+    /// Core on which the process was before it last woke up.
     pub core_before: Cell<usize>,
     /// Virtual time up to `since_ns` [ns].
     pub had_ns: Cell<i64>,

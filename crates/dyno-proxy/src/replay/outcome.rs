@@ -32,7 +32,7 @@ pub struct Outcome {
     pub turns: u64,
     /// Statement ends that are the same as in the capture.
     pub same: u64,
-    /// Number of these statements for which the capture has no row count.
+    /// Number of statement ends counted in `same` for which the capture has no row count.
     pub uncounted: u64,
     /// Statements with a different number of rows.
     pub rows_differ: u64,

@@ -5,7 +5,7 @@
 //! crash; the caller must then start again.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -19,7 +19,7 @@ use crate::session::Who;
 
 use super::looks::Looks;
 use super::pace::{PACE_NS, Pace, UNASKED, idle_share};
-use super::rhythm::{Rhythm, machine_ticks, sleep_exactly};
+use super::rhythm::{LOOK_NS, Rhythm, machine_ticks, sleep_exactly};
 use super::stretches::Pause;
 use super::tally::{Found, Sum, Tally};
 use super::target::Target;
@@ -31,6 +31,8 @@ const CHECKED_NS: u64 = 500_000_000;
 /// Share of the machine that looks may take while less than `IDLE` processors are idle.
 const BUSY: f64 = 0.0025;
 const IDLE: f64 = 0.5;
+/// Number of threads that look at a server: a process may watch many.
+static READERS: AtomicUsize = AtomicUsize::new(0);
 /// Smallest number of looks in a period.
 const LOOKS_LEAST: u64 = 10;
 /// Class `Activity` in the number of an event: idle background processes.
@@ -116,10 +118,10 @@ impl Job {
         sleep_exactly();
         let begin_ns = now_ns();
         let mut rhythm = Rhythm::new(None, begin_ns);
-        rhythm.pace = Pace::Every(self.look_ns);
+        let mut allowed = Allowed::new(begin_ns);
+        rhythm.pace = self.pace(allowed.paid_ns(begin_ns, LOOK_NS));
         let mut pause = Pause::new(rhythm.pace);
         let (mut end_ns, mut checked_ns) = (begin_ns + self.period_ns, begin_ns);
-        let mut allowed = Allowed { share: BUSY, at_ns: begin_ns, ticks: machine_ticks() };
         while !stop.load(Ordering::Relaxed) {
             rhythm.wait();
             self.looks.look(&mut pause);
@@ -129,8 +131,7 @@ impl Job {
                 let spent_ns = rhythm.spent_ns();
                 let looks = self.close(spent_ns);
                 end_ns = at_ns + self.period_ns - (at_ns - end_ns) % self.period_ns;
-                let paid_ns = allowed.paid_ns(at_ns, spent_ns / looks.max(1)).min(self.period_ns / LOOKS_LEAST);
-                rhythm.pace = Pace::Every(self.look_ns.max(paid_ns));
+                rhythm.pace = self.pace(allowed.paid_ns(at_ns, spent_ns / looks.max(1)));
                 pause.change(rhythm.pace);
             }
             if at_ns - checked_ns >= CHECKED_NS {
@@ -140,6 +141,11 @@ impl Job {
                 }
             }
         }
+    }
+
+    /// Returns the pace for looks that may be `paid_ns` apart at the least.
+    fn pace(&self, paid_ns: u64) -> Pace {
+        Pace::Every(paid_ns.min(self.period_ns / LOOKS_LEAST).max(self.look_ns))
     }
 
     /// Closes a period; returns the number of its looks.
@@ -218,7 +224,7 @@ impl Job {
     }
 }
 
-/// Share of the machine that looks may take, by how much of it has been idle lately.
+/// Share of the machine that the looks of all threads of this kind may take, by how much of it has been idle lately.
 struct Allowed {
     share: f64,
     at_ns: u64,
@@ -226,14 +232,26 @@ struct Allowed {
 }
 
 impl Allowed {
+    fn new(at_ns: u64) -> Self {
+        READERS.fetch_add(1, Ordering::Relaxed);
+        Self { share: BUSY, at_ns, ticks: machine_ticks() }
+    }
+
     /// Returns the shortest time between two looks of this cost that stays within the allowed share [ns].
     fn paid_ns(&mut self, at_ns: u64, look_ns: u64) -> u64 {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
         if at_ns - self.at_ns >= PACE_NS {
             let ticks = machine_ticks();
             let is_idle = idle_share(self.ticks, ticks) * processors >= IDLE;
-            *self = Self { share: if is_idle { UNASKED } else { BUSY }, at_ns, ticks };
+            (self.share, self.at_ns, self.ticks) = (if is_idle { UNASKED } else { BUSY }, at_ns, ticks);
         }
-        (look_ns as f64 / (self.share * processors)) as u64
+        let readers = READERS.load(Ordering::Relaxed) as f64;
+        (look_ns as f64 * readers / (self.share * processors)) as u64
+    }
+}
+
+impl Drop for Allowed {
+    fn drop(&mut self) {
+        READERS.fetch_sub(1, Ordering::Relaxed);
     }
 }

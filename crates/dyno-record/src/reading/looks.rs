@@ -40,7 +40,7 @@ struct Slot {
     lock: Option<[u64; 2]>,
 }
 
-/// Looks at a server.
+/// State of the repeated looks at one server.
 pub struct Looks {
     memory: Shared,
     arrays: Arrays,

@@ -39,7 +39,7 @@ fn processors() -> usize {
 }
 
 /// Initial estimate of a look's CPU time [ns], used until it is measured.
-const LOOK_NS: u64 = 10_000;
+pub(super) const LOOK_NS: u64 = 10_000;
 
 impl Rhythm {
     pub fn new(limit: Option<f64>, now: u64) -> Self {

@@ -165,8 +165,8 @@ impl Backend {
 
     /// Returns the text of the current statement if the ring's write position is still `head`.
     ///
-    /// The server first clears the query id, which causes the note, and then writes the text. Meanwhile the entry's
-    /// change count, at its beginning, is odd.
+    /// The server first clears the query id, which triggers the watchpoint and so adds a note to the ring; then it
+    /// writes the text. Meanwhile the change count at the beginning of the server's status entry is odd.
     fn text_at(&self, layout: &Layout, head: u64) -> Option<Vec<u8>> {
         let changes = || {
             let mut bytes = [0; 4];
