@@ -1,4 +1,4 @@
-"""A small machine as `dbdyno model calibrate` writes it."""
+"""A small machine in the form that `dbdyno model calibrate` writes."""
 
 CALIBRATED = """
 title = "made"

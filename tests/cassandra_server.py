@@ -1,4 +1,4 @@
-"""The Cassandra of tests and benches: the one that dbdyno starts itself, with a crash.
+"""Cassandra for tests and benches: the embedded server of dbdyno, which can also be crashed.
 
     with CassandraServer() as server:
         server.connect().execute("select release_version from system.local")
@@ -13,7 +13,7 @@ from dbdyno.bench.cassandra.embedded import EmbeddedCassandra, check_installed
 
 
 def missing() -> str | None:
-    """Why no Cassandra can be started here; None where it can."""
+    """Return the reason why Cassandra cannot be started here, or None."""
     try:
         check_installed()
     except TargetError as error:
@@ -22,10 +22,10 @@ def missing() -> str | None:
 
 
 class CassandraServer(EmbeddedCassandra):
-    """One node, as a context manager; `start` starts it again after `kill`."""
+    """One Cassandra node, as a context manager; `start` starts it again after `kill`."""
 
     def kill(self) -> None:
-        """SIGKILL: what a crash looks like from outside."""
+        """Kill the node with SIGKILL, like a crash."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Certificates for a server that is attacked or attacks: every kind that libpq tells apart."""
+"""Certificates for a server that is attacked or that attacks: every kind that libpq distinguishes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PEM = serialization.Encoding.PEM
 
 @dataclass
 class Signer:
-    """A certificate with its key; it may sign others."""
+    """A certificate with its key, which can sign other certificates."""
 
     certificate: x509.Certificate
     key: Any
@@ -79,7 +79,7 @@ def make(
 
 
 def revocation_list(issuer: Signer, revoked: list[Signer], *, expired: bool = False) -> bytes:
-    """A list by `issuer` on which these certificates stand."""
+    """Return a revocation list of `issuer` with these certificates."""
     builder = x509.CertificateRevocationListBuilder().issuer_name(issuer.certificate.subject)
     builder = builder.last_update(NOW - 3 * DAY).next_update(NOW + (-1 if expired else 30) * DAY)
     builder = builder.add_extension(x509.CRLNumber(1), critical=False)
@@ -93,7 +93,7 @@ def revocation_list(issuer: Signer, revoked: list[Signer], *, expired: bool = Fa
 
 
 def everything(folder: Path) -> dict[str, tuple[Path, Path]]:
-    """Servers' certificates by kind (chain and key), and in `folder` the files a client may trust:
+    """Return servers' certificates by kind (chain and key); write files that a client can trust to `folder`:
     `right.crt`, `wrong.crt`, `expired.crt` (the same root, out of date), `middle.crt` (no root),
     `leaf.crt` (a self-signed server), and lists of revoked certificates."""
     root = make("root", authority=True, key="rsa")

@@ -5,11 +5,11 @@ library alone.
         page = browser.open(path, width=360)
         assert page.problems == [] and page.requests == [path.as_uri()]
 
-A worker starts one at most, and a page is opened once: to open one costs half a second of processor time, to give it
-another width a tenth of that.
+A worker starts at most one browser and opens each page once: opening a page takes half a second of processor time,
+changing its width a tenth of that.
 
-Chromium reads commands from file descriptor 3 and writes answers and events to 4, one JSON text
-each, ended by a NUL.
+Chromium reads commands from file descriptor 3 and writes answers and events to 4, each as one JSON text that ends with
+a NUL byte.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ OPTIONS = (
 
 
 LOOKS = ((1200, "light"), (360, "dark"))
-"""A window on a desk by day, a telephone by night."""
+"""Widths and colour schemes of a desktop window by day and of a phone by night."""
 
 
 def find() -> str | None:
-    """The path of a Chromium, or None."""
+    """Return the path of a Chromium, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -65,21 +65,21 @@ needed = pytest.mark.skipif(find() is None, reason=f"none of {', '.join(NAMES)} 
 
 @pytest.fixture(scope="session")
 def running_browser() -> Iterator[Browser]:
-    """The browser of this worker."""
+    """Yield the browser of this test worker."""
     with Browser() as running:
         yield running
 
 
 @pytest.fixture
 def browser(running_browser: Browser) -> Iterator[Browser]:
-    """The same, without the pages of other tests."""
+    """Yield the same browser, and close the test's pages afterwards."""
     yield running_browser
     running_browser.close_pages()
 
 
 def opened_quietly(browser: Browser, path: Path) -> Page:
-    """Opens a page and holds it to what every page keeps: no complaint, no request but for itself, no image, and
-    nothing wider than the window in either of the looks. It is left in the first.
+    """Open a page and check what holds for every page: no error, no request except for itself, no image, and nothing
+    wider than the window in either of `LOOKS`. The page is left in the first look.
     """
     page = browser.open(path)
     root = "document.documentElement"
@@ -94,7 +94,7 @@ def opened_quietly(browser: Browser, path: Path) -> Page:
 
 @dataclass
 class Page:
-    """An open page: what it complained about, and every address it asked for."""
+    """An open page, with the errors that it reported and every address that it requested."""
 
     browser: Browser
     session: str
@@ -110,7 +110,7 @@ class Page:
         return answer["result"].get("value")
 
     def look(self, *, width: int = 1200, height: int = 900, scheme: str = "light") -> None:
-        """Gives the window that size, and the reader that wish; returns when it is painted."""
+        """Set the window's size and the reader's preferred colour scheme; return when the page is painted."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.call("Emulation.setDeviceMetricsOverride", **screen)
         wish = {"name": "prefers-color-scheme", "value": scheme}
@@ -118,28 +118,28 @@ class Page:
         self.settle()
 
     def settle(self) -> None:
-        """Waits until the page is painted, and with it until scrolling has been told."""
+        """Wait until the page is painted and its scroll events have been delivered."""
         painted = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         self.call("Runtime.evaluate", awaitPromise=True, expression=painted)
 
     def screenshot(self, path: Path, *, whole: bool = True) -> Path:
-        """The page as PNG, as long as it is."""
+        """Save the page as PNG, by default in its full length."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
         return path
 
     def pdf(self, path: Path) -> Path:
-        """The page as it prints."""
+        """Save the page as PDF, as it prints."""
         answer = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
         path.write_bytes(base64.b64decode(answer["data"]))
         return path
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command of the DevTools protocol."""
+        """Send one command of the DevTools protocol and return its answer."""
         return self.browser.call(method, session=self.session, **parameters)
 
     def hear(self, event: JsonObject) -> None:
-        """Notes an event if it is a complaint or a request."""
+        """Record an event if it is an error or a request."""
         method, given = event["method"], event["params"]
         if method == "Network.requestWillBeSent":
             self.requests.append(given["request"]["url"])
@@ -156,7 +156,7 @@ class Page:
 
 
 class Browser:
-    """One browser process with a profile of its own, ended on leaving."""
+    """One browser process with its own profile, stopped at the end of the context."""
 
     def __enter__(self) -> Browser:
         binary = find()
@@ -187,7 +187,7 @@ class Browser:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def open(self, path: Path | str, *, width: int = 1200, height: int = 900, scheme: str = "light") -> Page:
-        """Opens a file, or an address, in a fresh tab of that width and waits until it is loaded and painted."""
+        """Open a file or an address in a new tab of that width; wait until it is loaded and painted."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self._pages[session] = Page(self, session, target)
@@ -202,13 +202,13 @@ class Browser:
         return page
 
     def close_pages(self) -> None:
-        """Closes what was opened: each page has processes of its own."""
+        """Close all pages, because each page has its own processes."""
         for page in self._pages.values():
             self.call("Target.closeTarget", targetId=page.target)
         self._pages = {}
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Sends a command and waits for its answer; events that come in between are noted."""
+        """Send a command and wait for its answer; events that arrive in between are recorded."""
         self._number += 1
         message: JsonObject = {"id": self._number, "method": method, "params": parameters}
         if session:
@@ -241,7 +241,7 @@ class Browser:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose ends lie above 9, so that moving one to 3 or 4 in the child cannot hit the
+    """Return a pipe whose file descriptors are above 9, so that moving one to 3 or 4 in the child cannot overwrite the
     other.
     """
     high = []

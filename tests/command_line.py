@@ -1,9 +1,9 @@
-"""`dbdyno` in the process of the tests: as a user types it, without the start of an interpreter.
+"""`dbdyno` run within the test process: with the arguments that a user types, but without starting an interpreter.
 
     done = dbdyno("runs", "--format", "json", cwd=folder)
     assert (done.returncode, done.stdout) == (0, "[]\\n")
 
-A process of its own is started where that is the point: a signal, a closed pipe, what is imported, a crash.
+Tests that need a separate process start one: for a signal, a closed pipe, the imported modules, or a crash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dbdyno.cli import main
 def dbdyno(
     *words: object, cwd: Path | None = None, stdin: str | bytes = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end. `environment` comes on top of what there is; output is redirected to files."""
+    """Run a command to its end; `environment` is added to the existing variables, and output is redirected to files."""
     with contextlib.ExitStack() as stack:
         out, err, given = (stack.enter_context(_file()) for _ in range(3))
         given.buffer.write(stdin.encode() if isinstance(stdin, str) else stdin)
@@ -65,10 +65,10 @@ def on_a_terminal(*words: object, cwd: Path | None = None, **environment: str) -
 def _ending(
     words: tuple[object, ...], streams: tuple[TextIO, TextIO, TextIO], cwd: Path | None, environment: dict[str, str]
 ) -> int:
-    """Runs a command and gives its exit code; the tests keep the handling of signals, and the end of their process.
+    """Run a command and return its exit code; the signal handlers and exit handlers of the test process do not change.
 
-    A command registers that the process ends with its code: a second run of failed tests, which is one process, would
-    end with 0 if the first of its commands did.
+    A command registers its own exit code for the process: without this protection, a repeated run of failed tests,
+    which is one process, would end with 0 if its first command did.
     """
     out, err, given = streams
     named = functools.partial(main.cli.main, prog_name="dbdyno")
@@ -92,20 +92,20 @@ def _ending(
 
 @contextlib.contextmanager
 def _file() -> Iterator[io.TextIOWrapper]:
-    """A stream on a file without a name."""
+    """Yield a stream to a file without a name."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as stream:
         yield cast(io.TextIOWrapper, stream)
 
 
 def _content(stream: io.TextIOWrapper) -> str:
-    """What was written, with line ends as a reader of text sees them."""
+    """Return the written text, with line ends as a text reader sees them."""
     stream.flush()
     stream.buffer.seek(0)
     return stream.buffer.read().decode().replace("\r\n", "\n")
 
 
 def _drain(terminal: int, shown: list[bytes]) -> None:
-    """Reads until nobody has the terminal open any more."""
+    """Read until no process has the terminal open any more."""
     with contextlib.suppress(OSError):
         while part := os.read(terminal, 65536):
             shown.append(part)

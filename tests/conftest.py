@@ -1,4 +1,4 @@
-"""What every test has: a folder of its own for what runs owe to servers."""
+"""Fixtures of every test: a separate state folder, so that records of changed settings do not mix with the user's."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first, then those of the source, so that one worker has them all and parses it once.
+    """Sort tests: long ones first, then those that read the source, so that one worker gets them all and parses it
+    once.
 
-    Last are those that need cargo, which wait for its lock while Rust's tests are compiled.
+    Tests that need cargo come last, because they wait for its lock while the Rust tests are compiled.
     """
 
     def turn(item: pytest.Item) -> int:
@@ -42,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """A second run of what failed must have all of it: a test that it leaves out would pass unseen."""
+    """Fail if a second run of failed tests leaves one of them out, which would otherwise pass unnoticed."""
     if session.config.getoption("lf", False) and session.config.cache is not None:
         failed = {name for name in session.config.cache.get("cache/lastfailed", {}) if "::" in name}
         if left_out := failed - {item.nodeid for item in session.items}:
@@ -51,7 +52,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def owed_apart(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Tests neither read the configuration of whoever runs them nor write among their records."""
+    """Give tests their own configuration and state folder, separate from those of the user who runs them."""
     place = tmp_path_factory.mktemp(f"state-{next(_states)}", numbered=False)
     monkeypatch.setenv("DBDYNO_STATE", str(place))
     monkeypatch.setenv("DBDYNO_CONFIG", str(place / "config.toml"))

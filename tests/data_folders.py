@@ -1,8 +1,8 @@
 """Data folders of servers: made by `initdb` or `mariadb-install-db` once per run of tests, then copied.
 
-Making one costs three quarters of a second of processor time, copying it a tenth of that, and some hundred servers are
-started; what a server leaves is used again (`folders_again.py`). A copy has the system identifier of its template: a
-test in which two servers must be told apart by it asks for `made_anew`, and its servers are made the long way.
+Creating a folder takes three quarters of a second of processor time, and copying it a tenth of that; the tests start
+some hundred servers. Folders of stopped servers are reused (`folders_again.py`). A copy has the system identifier of
+its template. A test that must distinguish two servers by it uses `made_anew`, and its folders are created, not copied.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from dbdyno.bench.postgres import embedded as postgres
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 _anew = [False]
-"""Whether the test under way wants folders of their own make."""
+"""True if the current test needs newly created folders."""
 
 
 @pytest.fixture
 def made_anew() -> Iterator[None]:
-    """Servers that are started in this test have a system identifier of their own."""
+    """Give each server that is started in this test its own system identifier."""
     _anew[:] = [True]
     yield
     _anew[:] = [False]
@@ -43,7 +43,7 @@ def made_anew() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def folders_copied(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[None]:
-    """One template for each kind of folder, for all processes of a run of tests."""
+    """Keep one template of each kind of folder for all processes of a test run."""
     base = tmp_path_factory.getbasetemp()
     templates = (base if worker_id == "master" else base.parent) / "data-folders"
     templates.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def folders_copied(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
 
 
 def copying(run: Run, templates: Path, worker: str) -> Run:
-    """`run_as` that copies a data folder where an equal one was made before."""
+    """Return a `run_as` that copies a data folder if an identical one was created before."""
 
     def instead(account: Account, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
         data = data_folder(command)
@@ -83,7 +83,7 @@ def copying(run: Run, templates: Path, worker: str) -> Run:
 
 
 def data_folder(command: Sequence[str | Path]) -> Path | None:
-    """The folder that this command fills; None where it is another kind of command."""
+    """Return the folder that this command fills, or None if it does not fill one."""
     program, *words = (str(word) for word in command)
     if Path(program).name == "initdb" and "-D" in words:
         return Path(words[words.index("-D") + 1])
@@ -93,7 +93,7 @@ def data_folder(command: Sequence[str | Path]) -> Path | None:
 
 
 def _key(account: Account, command: Sequence[str | Path], data: Path) -> str:
-    """Equal for equal programs, options and users, wherever the programs and the server's folder lie."""
+    """Return a key that is equal for equal programs, options and users, wherever the programs and the folder are."""
     program = Path(command[0])
     words = [str(word).replace(str(data.parent), "") for word in command[1:]]
     sizes = [path.stat().st_size for name in (program.name, "postgres") if (path := program.with_name(name)).exists()]

@@ -1,9 +1,9 @@
-"""Charts in tests: drawn where a test looks at them, and each but once.
+"""Charts in tests: drawn only where a test looks at them, and each chart only once.
 
-Half of the time of the tests of pages went into drawing equal charts anew, and a third of that of the laboratory into
-charts that nobody looks at. A chart is always put together; it is written in Vega-Lite's words and drawn in
-`tests/report` and in tests marked `drawn`. Elsewhere, and where the mark is `drawn(drawn=False)`, an empty picture
-stands for it.
+Tests of pages spent half of their time on drawing identical charts again, and tests of the laboratory a third on charts
+that no test looks at. The data of a chart is always prepared. Its Vega-Lite specification is written and drawn only in
+`tests/report` and in tests marked `drawn`. Elsewhere, and with the mark `drawn(drawn=False)`, an empty picture replaces
+it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0,0
 
 
 _looked_at = [True]
-"""Whether the test under way looks at charts."""
+"""True if the current test looks at charts."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before the fixtures of a test, which may make pages themselves."""
+    """Note whether the test looks at charts, before its fixtures run, because they can create pages."""
     mark = item.get_closest_marker("drawn")
     _looked_at[:] = [mark.kwargs.get("drawn", True) if mark else item.path.parent.name in LOOKED_AT]
 
 
 @pytest.fixture(autouse=True, scope="session")
 def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[None]:
-    """Equal charts give equal pictures, for all processes of a run of tests."""
+    """Draw identical charts only once for all processes of a test run."""
     import vl_convert
 
     from dbdyno.report import svg

@@ -1,5 +1,5 @@
-"""What is drawn wrongly on a page, measured in a browser: labels that collide or are clipped, tables
-that are cut without a sign that they scroll, numbers torn from their units, torn dates.
+"""Layout faults of a page, measured in a browser: labels that collide or are clipped, tables that are cut off without a
+sign that they scroll, and numbers or dates that are broken across lines.
 
     assert drawn.faults(browser, path) == []      # one sentence each
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from chromium import Browser
 
 WIDTHS = (1400, 820, 400)
-"""A desk, a narrow window, a phone; in CSS pixels."""
+"""Window widths of a desktop, a narrow window and a phone [CSS pixels]."""
 
 
 def faults(browser: Browser, path: Path) -> list[str]:
-    """What is drawn wrongly on a page at any of the widths."""
+    """Return the layout faults of a page at all widths, one sentence each."""
     page = browser.open(path, width=WIDTHS[0])
     found = []
     for width in WIDTHS:
@@ -121,4 +121,4 @@ FAULTS = r"""
   return [...new Set(faults)];
 })()
 """
-"""JavaScript whose value is a list of sentences, empty where the page is drawn as it should be."""
+"""JavaScript that returns one sentence per layout fault; an empty list if there is none."""

@@ -1,9 +1,9 @@
-"""Data folders that were used and may be used again: written over instead of removed and made.
+"""Data folders of stopped servers, which are overwritten for the next server instead of deleted and created again.
 
-A server's data folder has a thousand files. ext4 leaves a deleted inode alone for a minute and looks at each such inode
-again for every file that is made, so a run of tests that removes one folder after the other and makes the next paid up
-to a second of the kernel's time for each copy. What a server leaves is therefore kept aside, and the next server of
-its kind gets it, equal to its template once more: what did not change stays, the rest is written over.
+A server's data folder has a thousand files. ext4 does not reuse a deleted inode for a minute, and inspects each such
+inode again for every new file. A test run that removed one folder after the other and created the next paid up to a
+second of kernel time for each copy. The folder of a stopped server is therefore kept for the next server of its kind
+and made equal to its template again: unchanged files stay, and the others are overwritten.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _made_from: dict[Path, Path] = {}
 
 
 def note(data: Path, template: Path) -> None:
-    """This folder was made from that template."""
+    """Record that this folder was made from that template."""
     _made_from[data] = template
 
 
 def retire(folder: Path) -> None:
-    """Keeps the data folder of a server that has ended, where it is known what it was made from."""
+    """Keep the data folder of a stopped server if its template is known."""
     data = folder / "data"
     template = _made_from.pop(data, None)
     if template is not None:
@@ -33,13 +33,13 @@ def retire(folder: Path) -> None:
 
 
 def remove(folder: Path, ignore_errors: bool = False) -> None:
-    """`shutil.rmtree` for the folder of a server."""
+    """Keep the data folder of a server for reuse, and remove the rest of its folder as `shutil.rmtree` does."""
     retire(folder)
     shutil.rmtree(folder, ignore_errors=ignore_errors)
 
 
 def take(template: Path, data: Path) -> bool:
-    """Fills a data folder from one that was kept; False where there is none."""
+    """Return True if a kept folder was reused for this data folder; False if there is none."""
     for kept in _aside(template).iterdir():
         try:
             kept.rename(data)  # of several processes one gets it
@@ -51,7 +51,7 @@ def take(template: Path, data: Path) -> bool:
 
 
 def make_equal(template: Path, data: Path) -> None:
-    """Gives a folder the content and the attributes of its template."""
+    """Make a folder equal to its template in content and attributes."""
     there = {entry.name: entry for entry in os.scandir(data)}
     for entry in os.scandir(template):
         to, old = data / entry.name, there.pop(entry.name, None)
@@ -81,7 +81,7 @@ def _kind(entry: os.DirEntry[str]) -> tuple[bool, bool]:
 
 
 def _state(entry: os.DirEntry[str]) -> tuple[int, ...]:
-    """Whoever writes into a file gives it another time."""
+    """Return a file's size, times and owner, which change if somebody writes to it."""
     stat = entry.stat(follow_symlinks=False)
     return stat.st_size, stat.st_mtime_ns, stat.st_mode, stat.st_uid, stat.st_gid
 
@@ -94,7 +94,7 @@ def _remove(entry: os.DirEntry[str]) -> None:
 
 
 def _write_over(template: Path, to: Path) -> None:
-    """Into the file that is there, with its holes left out: a log of 16 MB holds a few pages."""
+    """Overwrite the existing file, with its holes left out, because a log of 16 MB contains only a few pages."""
     with template.open("rb", buffering=0) as source, to.open("wb", buffering=0) as out:
         size, at = os.fstat(source.fileno()).st_size, 0
         while at < size:

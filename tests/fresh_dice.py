@@ -1,4 +1,4 @@
-"""Random numbers for tests, other ones in each run; the seed is printed, so that a failed test can be repeated."""
+"""Random numbers for tests that differ in each run; the seed is printed, so that a failed test can be repeated."""
 
 from __future__ import annotations
 

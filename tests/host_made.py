@@ -1,4 +1,4 @@
-"""A host as its probes would measure it if its device and its processors were known."""
+"""A host with a known device and known processors, as its probes would measure it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PER_KB_US, CPU_US, CPU_PER_KB_US, DELAY_US = 4.0, 50.0, 0.5, 30.0
 
 
 def flushes(us: float, dice: random.Random, count: int = 400) -> Syncs:
-    """Writes of a device that takes `us` and some more for each KB; a tenth of them waited for a busy core."""
+    """Return writes of a device that takes `us` [us] plus time per KB; a tenth of them waited for a busy core."""
     made = Syncs()
     for number in range(count):
         kb = 8.0 * dice.randint(1, 9)

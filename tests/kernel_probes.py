@@ -9,7 +9,7 @@ from dbdyno.base.errors import TraceError
 
 
 def require_probes() -> None:
-    """Skips where no probe may be set."""
+    """Skip the test if no probe may be set."""
     try:
         _core.trap_cost_ns()
     except TraceError as error:
@@ -17,7 +17,7 @@ def require_probes() -> None:
 
 
 def require_watchpoints() -> None:
-    """Skips where no watchpoint may be set."""
+    """Skip the test if no watchpoint may be set."""
     try:
         _core.watch_cost_ns()
     except TraceError as error:

@@ -1,10 +1,10 @@
-"""What servers that tests launch have in common: a private folder, the unprivileged account, an end with the tests.
+"""Common parts of servers that tests launch: a private folder, an unprivileged account, and an end with the tests.
 
     class SomeServer(Launched):
         def create(self) -> None: ...   # makes the folder
         def start(self) -> None: ...    # self.launch(["program", "--option"]) and self.wait_for(answer, OSError, 60)
 
-A server dies with the thread that started it (`setpriv --pdeathsig`), however that ends.
+A server dies with the thread that started it (`setpriv --pdeathsig`), however the thread ends.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dbdyno.bench.engine.server_paths import base_folder
 
 LOG = "server.log"
 SHOWN = 4_000
-"""So much of the end of its log is told of a server that does not start."""
+"""Number of characters shown from the end of the log if a server does not start."""
 
 
 class Launched(ABC):
-    """One server, as a context manager; `name` stands in its folder's name."""
+    """One server, as a context manager; `name` is part of its folder's name."""
 
     def __init__(self, name: str) -> None:
         self.account = engine_account()
@@ -36,11 +36,11 @@ class Launched(ABC):
 
     @abstractmethod
     def create(self) -> None:
-        """Makes the folder and what is in it."""
+        """Create the folder and its content."""
 
     @abstractmethod
     def start(self) -> None:
-        """Starts the server and waits until it answers."""
+        """Start the server and wait until it answers."""
 
     def __enter__(self) -> Self:
         try:
@@ -55,7 +55,7 @@ class Launched(ABC):
         self.close()
 
     def launch(self, words: list[str]) -> None:
-        """Runs a program as the server's account; what it writes goes into its log."""
+        """Run a program as the server's account, with its output in the server's log."""
         command = [str(shutil.which("setpriv")), "--pdeathsig", "KILL"]
         if self.account.other:
             command += [f"--reuid={self.account.uid}", f"--regid={self.account.gid}", "--clear-groups"]
@@ -70,7 +70,7 @@ class Launched(ABC):
             )
 
     def wait_for(self, answer: Callable[[], None], not_yet: type[Exception], limit_s: float) -> None:
-        """Asks until there is an answer; a server that ended meanwhile, or is late, fails with its log."""
+        """Repeat `answer` until it succeeds; fail with the server's log if the server has ended or the time is up."""
         assert self.process is not None
         until = time.monotonic() + limit_s
         while True:
@@ -85,14 +85,14 @@ class Launched(ABC):
                 return
 
     def kill(self) -> None:
-        """SIGKILL: what a crash looks like from outside."""
+        """Kill the server with SIGKILL, like a crash."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
         self.process = None
 
     def close(self) -> None:
-        """Ends the server and removes its folder; its data is nobody's, so nothing is flushed."""
+        """Kill the server and remove its folder; nobody needs its data, so nothing is flushed."""
         if self.process is not None:
             self.kill()
         folders_again.remove(self.folder, ignore_errors=True)

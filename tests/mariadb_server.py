@@ -1,11 +1,11 @@
-"""A MariaDB server of our own for tests and benches: made, started, killed, started again, removed.
+"""A private MariaDB server for tests and benches, which can be created, started, killed, restarted and removed.
 
     with MariaServer() as server:
         server.connect().cursor().execute("select 1")
 
-It runs as the unprivileged account that embedded engines run as, on 127.0.0.1 at a port picked at
-run time, its data in a private temporary folder, its accounting (performance_schema) switched on.
-Without Debian's package mariadb-server-core, `missing()` says so; DBDYNO_MARIADB_BIN names another server's programs.
+It runs as the unprivileged account that embedded engines run as, on 127.0.0.1 at a port chosen at run time; its data
+are in a private temporary folder, and performance_schema is on. Without Debian's package mariadb-server-core,
+`missing()` says so; DBDYNO_MARIADB_BIN names another server's programs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ OPTIONS = (
     "--innodb-buffer-pool-size=64M",
     "--max-connections=300",
 )
-"""Where the server differs from its defaults; the caller's options come after these."""
+"""Options that differ from the server's defaults; the caller's options come after these."""
 
 START_S = 240.0  # a machine under load; 11.4 makes a key for TLS at each start
 USER = "root"
 
 
 def missing() -> str | None:
-    """Why no server can be started here; None where it can."""
+    """Return the reason why no server can be started here, or None."""
     if shutil.which("setpriv") is None:
         return "setpriv not found; make setup-test"
     try:
@@ -46,7 +46,7 @@ def missing() -> str | None:
 
 
 class MariaServer(Launched):
-    """One server, as a context manager. `options`: arguments of mariadbd."""
+    """One MariaDB server, as a context manager; `options` are arguments of mariadbd."""
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         super().__init__("maria")
@@ -57,15 +57,15 @@ class MariaServer(Launched):
 
     @property
     def dsn(self) -> str:
-        """What a user would give as a target."""
+        """Return the connection string that a user would enter as the target."""
         return self.dsn_of(USER)
 
     def dsn_of(self, login: str, options: str = "") -> str:
-        """The same for another user, with a password behind a colon."""
+        """Return the connection string for another login, which can contain a password after a colon."""
         return f"mariadb://{login}@127.0.0.1:{self.port}/test{options}"
 
     def connect(self, **more: Any) -> Any:
-        """A connection that commits by itself, without TLS: its set-up costs ten times what the rest does."""
+        """Open a connection in autocommit mode, without TLS, because its set-up costs ten times as much as the rest."""
         import pymysql
 
         given = {"host": "127.0.0.1", "port": self.port, "user": USER, "autocommit": True, "ssl_disabled": True}
@@ -83,7 +83,7 @@ class MariaServer(Launched):
         assert done.returncode == 0, done.stdout
 
     def start(self) -> None:
-        """Starts the server and waits until it answers."""
+        """Start the server and wait until it answers."""
         import pymysql
 
         command = [str(self.programs.server), "--no-defaults", *self.programs.options, *OPTIONS, *self.options]
@@ -93,7 +93,7 @@ class MariaServer(Launched):
         self.wait_for(self._knock, pymysql.OperationalError, START_S)
 
     def stop(self) -> None:
-        """A clean end; 30 s later an unclean one."""
+        """Shut the server down cleanly; kill it if that takes more than 30 s."""
         if self.process is None:
             return
         self.process.terminate()
@@ -105,7 +105,7 @@ class MariaServer(Launched):
         self.process = None
 
     def close(self) -> None:
-        """A clean end, and no folder."""
+        """Shut the server down cleanly and remove its folder."""
         self.stop()
         super().close()
 

@@ -1,4 +1,4 @@
-"""Plans on the mock engine, whose times are what the test plants, and on a model of commits."""
+"""Plans on the mock engine, whose transaction times the tests choose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def mock_plan(
     turn: str = "100ms",
     parameters: str = "",
 ) -> str:
-    """Return a plan's text up to its arms or factors, which are `rest`; `top` stands before the first table.
+    """Return the text of a plan whose arms or factors are `rest`; `top` comes before the first table.
 
     `parameters` are those of arms that set none, such as `mean_us = 1000`.
     """

@@ -1,8 +1,8 @@
-"""Each worker prepares a share of the test modules first, and finds the others' prepared.
+"""Each worker first prepares a share of the test modules, and then finds the modules of the others prepared.
 
 pytest rewrites the assertions of each module that it collects, which costs as much processor time as all the rest of
-collecting, and keeps what it made beside the module. Workers that begin together in the same order all do the same
-work: with four, each does a quarter of it first, and reads the rest.
+collecting, and caches the result beside the module. Workers that start together in the same order would all do the same
+work. With four workers, each does a quarter of it first and reads the rest from the cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Imports this worker's share; an error is told when the module is collected."""
+    """Import this worker's share; an error is reported later, when the module is collected."""
     worker: dict[str, int | str] | None = getattr(session.config, "workerinput", None)
     if worker is None:
         return
@@ -38,12 +38,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Takes the thousands of tests, which live until the end, out of every later search for unused objects."""
+    """Exclude the thousands of tests, which live until the end, from all later garbage collections."""
     gc.collect()
     gc.freeze()
 
 
 def share(arguments: list[str], number: int, workers: int) -> list[Path]:
-    """The modules that one of so many workers begins with."""
+    """Return the modules that one of `workers` workers prepares first."""
     folders = [path for path in map(Path, arguments) if path.is_dir()]
     return sorted(path for folder in folders for path in folder.resolve().rglob("test_*.py"))[number::workers]

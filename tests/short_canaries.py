@@ -17,7 +17,7 @@ LOOP_STEPS = 5_000
 
 @pytest.fixture(autouse=True, scope="session")
 def short_canaries() -> Iterator[None]:
-    """Each canary of a run in the process of the tests wakes an idle core a few times, and counts a tenth as far."""
+    """Shorten the canaries of runs in the test process: few wake-ups of an idle core, a tenth of the loop steps."""
     from dbdyno.bench import canary
 
     with mock.patch.multiple(canary, MESSAGES=MESSAGES, LOOP_STEPS=LOOP_STEPS):

@@ -1,4 +1,4 @@
-"""Why a test is skipped: one line with what is missing and the command that gets it, as pytest's summary shows it."""
+"""Reason for a skipped test: one line with what is missing and the command that installs it, for pytest's summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.base.errors import Error
 
 
 def reason(error: Error) -> str:
-    """`PostgreSQL 16 is not here; tools/matrix --fetch 16`."""
+    """Return message and next step in one line, such as `PostgreSQL 16 is not here; tools/matrix --fetch 16`."""
     return "; ".join(" ".join(part.split()) for part in (error.message, error.next_step) if part)
 
 

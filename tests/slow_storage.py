@@ -1,4 +1,4 @@
-"""A server on a storage whose syncs become slow when a test says so (slow_sync.c)."""
+"""A server on storage whose syncs can be made slow during a test (slow_sync.c)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLOW_FOLDER = "slow"
 
 
 class SlowStorage(EmbeddedPostgres):
-    """A server whose syncs take as long as a file in its folder says, and writes into one folder 1 ms each."""
+    """Server whose syncs take the time in a file in its folder, and each of whose writes to one folder takes 1 ms."""
 
     def _launch(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:
         library = self.folder / "slow_sync.so"
@@ -29,13 +29,13 @@ class SlowStorage(EmbeddedPostgres):
         super()._launch([*preload, *command], ready)
 
     def delay_us(self, us: int) -> None:
-        """From now on each sync takes so long."""
+        """Set the time of each sync from now on [us]."""
         path = self.folder / "sync_us"
         path.write_text(str(us))
         path.chmod(0o644)
 
     def make_tablespace(self, name: str) -> None:
-        """In the folder with slow writes."""
+        """Create a tablespace in the folder with slow writes."""
         account, path = engine_account(), self.folder / SLOW_FOLDER
         path.mkdir()
         os.chown(path, account.uid, account.gid)

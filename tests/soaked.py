@@ -1,4 +1,4 @@
-"""Repeats of a dear test that are for the soak.
+"""Repetitions of expensive tests that run in the soak only.
 
 @pytest.mark.parametrize("form", first("json", "xml", "yaml"))     # xml and yaml: `make soak`
 """
@@ -12,12 +12,12 @@ import pytest
 
 
 def first(*values: Any, count: int = 1) -> list[Any]:
-    """The first of the values of a parameter as they are, the others marked: their code is that of the first."""
+    """Return the first values of a parameter unchanged, and mark the others, which run the same code, for the soak."""
     return [*values[:count], *(_marked(value) for value in values[count:])]
 
 
 def but(values: Iterable[str], *repeats: str) -> list[Any]:
-    """The names as they are, the repeats among them marked."""
+    """Return the names, with the repetitions among them marked for the soak."""
     names = list(values)
     assert set(repeats) <= set(names), "a repeat that is no value"
     return [_marked(name) if name in repeats else name for name in names]

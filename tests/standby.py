@@ -10,7 +10,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 
 class Standby(EmbeddedPostgres):
-    """Follows `primary`, which runs; `slot` is a physical slot there that it uses."""
+    """Standby that follows the running server `primary`; `slot` is the physical replication slot that it uses there."""
 
     def __init__(self, primary: EmbeddedPostgres, slot: str, **settings: str) -> None:
         super().__init__(settings={"shared_preload_libraries": "pg_stat_statements", **settings})
@@ -19,7 +19,7 @@ class Standby(EmbeddedPostgres):
 
     @staticmethod
     def missing(primary: EmbeddedPostgres) -> str | None:
-        """Why no standby can be made of it, or None."""
+        """Return the reason why no standby of this server can be created, or None."""
         there = primary.binaries.program("pg_basebackup").exists()
         return None if there else "this server has no pg_basebackup: make setup-test"
 
@@ -34,7 +34,7 @@ class Standby(EmbeddedPostgres):
 
 
 def open_to_standbys(primary: EmbeddedPostgres) -> None:
-    """Lets a standby in, without a password, over the socket."""
+    """Allow a standby to connect over the socket without a password."""
     primary._write(
         "pg_hba.conf", "local all all trust\nlocal replication all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
     )

@@ -1,7 +1,7 @@
-"""Pages of runs in tests: put together always, written as HTML where a test looks at it.
+"""Pages of runs in tests: always prepared, but written as HTML only if a test looks at them.
 
-In these folders a run is one step of most tests, and a third of what the process of the tests does for a small run is
-to draw and write its page, which nobody opens.
+In these folders a run is one step of most tests. A third of the test process's work for a small run is to draw and
+write its page, which nobody opens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDERS = ("advise", "builds", "device", "hosts", "lab", "probe")
 
 @pytest.fixture
 def html_page() -> None:
-    """Requested by a test that looks at the HTML of a run."""
+    """Request the HTML of a run's page, for a test that looks at it."""
 
 
 @pytest.fixture(autouse=True)

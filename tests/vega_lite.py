@@ -1,4 +1,4 @@
-"""Charts held to Vega-Lite's own schema, which is read once: Altair reads it anew for every part of a chart."""
+"""Charts validated with Vega-Lite's own schema, which is read only once; Altair reads it for every part of a chart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _validator() -> jsonschema.Draft7Validator:
 
 
 def accepted(chart: Any) -> JsonObject:
-    """The chart's specification. Raises `jsonschema.ValidationError` where Vega-Lite would not take it."""
+    """Return the chart's specification; raise `jsonschema.ValidationError` if Vega-Lite would reject it."""
     spec: JsonObject = chart.to_dict(validate=False)
     _validator().validate(spec)
     return spec

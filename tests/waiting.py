@@ -1,4 +1,4 @@
-"""Waiting for what another process or thread does."""
+"""Waiting for the work of another process or thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def until(holds: Callable[[], T], patience_s: float = 120, *, pause_s: float = 0.02) -> T:
-    """The first true answer; the last answer when patience ends."""
+    """Return the first true answer, or the last answer when the time is up."""
     deadline = time.monotonic() + patience_s
     while not (answer := holds()) and time.monotonic() < deadline:
         time.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""What each worker of a run did with its time: a worker that is done long before the others leaves a core idle.
+"""Use of each worker's time in a test run: a worker that finishes long before the others leaves a core idle.
 
 gw0: 612 of 655 s in tests, done 2 s before the last; longest 14 s: tests/manners/test_install.py::test_…
 """
@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 Phase = tuple[float, float, str]
-"""When a part of a test began and ended, and the test."""
+"""Start and end of a part of a test, and the test's name."""
 
 
 class WorkerTimes:
-    """Listens in the process that hands out the tests."""
+    """Plugin that listens in the process that distributes the tests."""
 
     def __init__(self) -> None:
         self._phases: dict[str, list[Phase]] = defaultdict(list)
@@ -34,13 +34,13 @@ class WorkerTimes:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Workers know nothing of each other."""
+    """Register the plugin only in the distributing process, because workers do not know each other."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerTimes())
 
 
 def lines(phases: Mapping[str, Sequence[Phase]]) -> list[str]:
-    """What is told of the workers, in their order."""
+    """Return the report on the workers, in their order."""
     begun = min((begin for own in phases.values() for begin, _, _ in own), default=0.0)
     ended = max((end for own in phases.values() for _, end, _ in own), default=0.0)
     found = []

@@ -1,4 +1,4 @@
-"""What a server is advised, with ways to ask for parts of it."""
+"""Advice for a server, and helpers that return parts of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.base.json_types import JsonObject, TableRow
 
 
 class Found(NamedTuple):
-    """What the server said and what the rules made of it."""
+    """Facts that the server reported, and the advice that the rules derived from them."""
 
     facts: Facts
     model: JsonObject
@@ -19,12 +19,12 @@ class Found(NamedTuple):
         return [one for one in self.model["findings"] if one["rule"] == rule]
 
     def only(self, rule: str) -> JsonObject:
-        """The finding of a rule that has one."""
+        """Return the finding of a rule that has exactly one."""
         found = self.of(rule)
         assert len(found) == 1, [one["sentence"] for one in found]
         return found[0]
 
     def figure(self, rule: str, what: str, subject: str = "") -> Any:
-        """A figure of a rule's evidence."""
+        """Return one figure from the evidence of a rule's finding."""
         one = next(one for one in self.of(rule) if not subject or one["subject"] == subject)
         return next(each["value"] for each in one["evidence"] if each["what"] == what)

@@ -1,4 +1,4 @@
-"""One server for all tests of advice: as pgbench makes it first, then with a fault of every kind."""
+"""One server for all tests of advice: first with pgbench's tables only, then with one fault of each kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 @pytest.fixture(scope="session")
 def advised() -> Iterator[EmbeddedPostgres]:
-    """The server."""
+    """Yield the server, with pgbench's tables and nothing else."""
     with EmbeddedPostgres(settings=planted.SETTINGS) as engine:
         if not planted.has_pgbench():
             pytest.skip("pgbench is not installed; make setup-test")
@@ -26,14 +26,14 @@ def advised() -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture(scope="session")
 def clean(advised: EmbeddedPostgres) -> Found:
-    """Nothing but pgbench."""
+    """Return the advice for the server before any fault is planted."""
     facts = planted.facts(advised)
     return Found(facts, judge(facts, rules()))
 
 
 @pytest.fixture(scope="session")
 def spoilt(advised: EmbeddedPostgres, clean: Found) -> Found:
-    """A fault of every kind."""
+    """Return the advice for the server after one fault of each kind was planted."""
     planted.spoil(advised)
     with planted.sessions(advised):
         facts = planted.facts(advised)

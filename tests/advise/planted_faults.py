@@ -34,27 +34,27 @@ CLIENTS = 14
 
 
 def connect(engine: EmbeddedPostgres, **more: str) -> psycopg.Connection[Any]:
-    """A session in autocommit."""
+    """Return a new session in autocommit mode."""
     known: Any = {**engine.conninfo(), **more}
     return psycopg.connect(**known, autocommit=True, prepare_threshold=None)
 
 
 def run(engine: EmbeddedPostgres, *statements: str) -> None:
-    """Statements in a session that ends."""
+    """Execute statements in a new session and close it."""
     with contextlib.closing(connect(engine)) as session:
         for statement in statements:
             session.execute(statement)  # type: ignore[arg-type]
 
 
 def asked(engine: EmbeddedPostgres, query: str) -> Any:
-    """The one value of a query."""
+    """Return the single value that a query returns."""
     with contextlib.closing(connect(engine)) as session:
         row = session.execute(query).fetchone()  # type: ignore[arg-type]
     return None if row is None else row[0]
 
 
 def has_pgbench() -> bool:
-    """Whether pgbench is beside the server's programs."""
+    """Return True if pgbench is in the folder of the server's programs."""
     return (find_binaries().bindir / "pgbench").is_file()
 
 
@@ -74,7 +74,7 @@ def pgbench(engine: EmbeddedPostgres, *words: str) -> None:
 
 
 def facts(engine: EmbeddedPostgres) -> Facts:
-    """What the server says now."""
+    """Return the facts that the server reports now."""
     return read_target(Postgres.from_engine(engine))
 
 
@@ -122,7 +122,7 @@ _WORK = (
 
 
 def spoil(engine: EmbeddedPostgres) -> None:
-    """Plants what stays in the server by itself."""
+    """Plant the faults that remain in the server without an open session."""
     with contextlib.suppress(psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
         run(engine, "create extension hypopg")
     run(engine, *(f"alter system set {name} = '{value}'" for name, value in BAD.items()))
@@ -142,7 +142,7 @@ def spoil(engine: EmbeddedPostgres) -> None:
 
 @contextlib.contextmanager
 def sessions(engine: EmbeddedPostgres) -> Iterator[None]:
-    """Sessions that hold a snapshot, a row, a table, others that wait for them, and more that do nothing."""
+    """Open sessions that hold a snapshot, a row lock or a table lock, others that wait for them, and idle ones."""
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(contextlib.closing(connect(engine))) for _ in range(CLIENTS)]
         old, idle, head, *rest = opened
@@ -173,7 +173,7 @@ def sessions(engine: EmbeddedPostgres) -> Iterator[None]:
 
 
 def _see_dying(engine: EmbeddedPostgres) -> None:
-    """A vacuum against wraparound, under way as the rows died, may have counted none of them: they die again then."""
+    """Update the rows again if the server counted no dead rows, as can happen while an anti-wraparound vacuum runs."""
     dead = "select n_dead_tup >= 20000 from pg_stat_user_tables where relname = 'dying'"
     with contextlib.closing(connect(engine)) as session:
         row = session.execute(dead).fetchone()

@@ -17,7 +17,7 @@ from dbdyno.advise.kinds import HypotheticalIndex, Index, Session, Statement
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
-"""What the server under test may be guilty of by its version."""
+"""Rules that may fire because of the version of the server under test."""
 
 
 def test_on_a_server_of_pgbench_hardly_a_rule_fires(clean: Found) -> None:
@@ -210,7 +210,7 @@ def test_a_role_that_sees_little_is_told_what_was_not_judged(advised: EmbeddedPo
 
 
 def _counted(dsn: str) -> object:
-    """What a change of the server would move: settings, tables, rows written."""
+    """Return counts that change if the server is modified: relations, settings in files, and rows written."""
     with psycopg.connect(dsn) as session:
         return session.execute(
             "select (select count(*) from pg_class), (select count(*) from pg_file_settings),"

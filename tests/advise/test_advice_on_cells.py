@@ -1,4 +1,4 @@
-"""Rules for storage cells on recordings: each on a planted fault with its figures, and hardly one on healthy cells."""
+"""Rules for storage cells on recordings: each finds its planted fault with its figures, and few on healthy cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule for MariaDB fires on a fault planted in a real server, with its figures; on a clean one hardly one does."""
+"""Each rule for MariaDB finds a fault planted in a real server, with its figures; a clean server gives hardly any."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fresh_dice import fresh_dice
 from mariadb_server import MariaServer
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
-"""What the server under test may be guilty of by its version."""
+"""Rules that may fire because of the version of the server under test."""
 SMALL = (
     "--innodb-buffer-pool-size=6M",
     "--innodb-log-file-size=4M",
@@ -66,14 +66,14 @@ _WORK = (
 
 
 def run(server: MariaServer, *statements: str) -> None:
-    """Statements in a session that ends."""
+    """Execute statements in a new session and close it."""
     with contextlib.closing(server.connect()) as session, session.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 
 
 def age(server: MariaServer) -> float:
-    """How far the checkpoint is behind, of what the log allows."""
+    """Return the checkpoint age as a fraction of the maximum that the log allows."""
     with contextlib.closing(server.connect()) as session, session.cursor() as cursor:
         cursor.execute("show global status like 'innodb_checkpoint%age'")
         found = {name.lower(): int(value) for name, value in cursor.fetchall()}
@@ -81,14 +81,14 @@ def age(server: MariaServer) -> float:
 
 
 def judged(server: MariaServer) -> Found:
-    """What the server says and what it is advised."""
+    """Return the facts of the server and the advice for it."""
     facts = read(server.dsn)
     return Found(facts, judge(facts, rules()))
 
 
 @contextlib.contextmanager
 def sessions(server: MariaServer) -> Iterator[None]:
-    """One idle in a transaction, one at work in another, those that wait for each, and others that do nothing."""
+    """Open an idle and a busy session, each in a transaction, sessions that wait for each of them, and idle ones."""
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(contextlib.closing(server.connect())) for _ in range(SESSIONS)]
         lock = "update test.items set v = 0 where id = {}"
@@ -118,7 +118,7 @@ def _until_killed(session: Any, statement: str) -> None:
 
 
 def _wait_for(server: MariaServer, waiting: int) -> None:
-    """Until so many wait for a lock, each two seconds or more by the server's clock, which counts whole ones."""
+    """Wait until that many sessions have waited for a lock for two seconds or more by the server's clock."""
     asked = (
         "select count(*) from information_schema.innodb_trx where trx_wait_started <= now() - interval 2 second"
         " and trx_state = 'LOCK WAIT'"
@@ -133,7 +133,7 @@ def _wait_for(server: MariaServer, waiting: int) -> None:
 
 
 def pgbench(server: MariaServer, transactions: int = 150) -> None:
-    """What pgbench does, in two tables."""
+    """Create two tables and run the work of pgbench on them."""
     dice = fresh_dice()
     run(
         server,
@@ -172,7 +172,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def spoilt(server: MariaServer, clean: Found, store: Store) -> Found:
-    """What is advised after the work, with a snapshot before it and one after."""
+    """Return the advice after the work, with one snapshot before the work and one after it."""
     run(server, *_OBJECTS)
     server.stop()
     server.options = SMALL
@@ -187,7 +187,7 @@ def spoilt(server: MariaServer, clean: Found, store: Store) -> Found:
 
 @pytest.fixture(scope="module")
 def full(server: MariaServer, spoilt: Found) -> Found:
-    """The log nearly full as it is looked at: a server with nothing to do writes its pages within a second."""
+    """Return the advice for a server whose log is nearly full; an idle server writes its pages within a second."""
     updates = [f"update test.items set v = v + 1, memo = reverse(memo) where id < {n}" for n in (900, 901)]
     for _ in range(50):
         run(server, *updates)  # it must have been filled twice, whatever ran before

@@ -1,4 +1,4 @@
-"""Advice on an interval of snapshots: what was done between its two ends, and nothing of before."""
+"""Advice on an interval of snapshots: only what happened between its two ends counts."""
 
 from __future__ import annotations
 

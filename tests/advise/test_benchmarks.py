@@ -67,7 +67,7 @@ def server() -> Iterator[EmbeddedPostgres]:
 
 
 def advised(server: EmbeddedPostgres, folder: Path, script: str, **more: Any) -> dict[str, Any]:
-    """A run of this script, and what the rules on benchmarks say of it."""
+    """Run this script as a benchmark, and return what the rules for benchmarks find in the run."""
     known = {"sessions": 4, "load": "", "blocks": 6, "warmup": 1, "turn": "400ms", "verdict": ""}
     text = PLAN.format(dsn=make_conninfo("", **server.tcp_conninfo()), script=script, **{**known, **more})
     run = start(parse_plan(text, folder / "plan.toml"), folder, seed=3)
@@ -129,7 +129,7 @@ SERVER = Server("postgres", "17.2", 170002)
 
 
 def measured(**more: Any) -> Measurements:
-    """A sound run, but for what is given."""
+    """Return the measurements of a sound run, changed by the arguments."""
     known: dict[str, Any] = {
         "sessions": 4,
         "arms": 1,

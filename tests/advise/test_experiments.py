@@ -1,4 +1,4 @@
-"""Plans that test a recommendation: what is written, what the reader of plans makes of it, what a result does to it."""
+"""Plans that test a recommendation: their text, how it is parsed, and how a result changes the recommendation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of known faults: which rows match a server, by version and by condition."""
+"""The table of known faults: which rows match a server, given its version and its conditions."""
 
 from __future__ import annotations
 

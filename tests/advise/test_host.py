@@ -1,4 +1,4 @@
-"""A Linux host from /sys and /proc, which are folders of the test: what is read, and which rules speak."""
+"""A Linux host described by /sys and /proc, which are folders of the test: what is read, and which rules fire."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOST = {
 
 
 def host(tmp_path: Path, **more: str | None) -> Facts:
-    """The host with other files; `__` stands for a slash in their names, None takes one away."""
+    """Return the host with other files; `__` in a name stands for a slash, and None removes the file."""
     files = {**HOST, **{name.replace("__", "/"): text for name, text in more.items()}}
     for name, text in files.items():
         if text is not None:

@@ -1,4 +1,4 @@
-"""Plans of the log whose rows were counted: where the estimate begins to be wrong, and what advice makes of it."""
+"""Logged plans whose rows were counted: the node at which the estimate is first wrong, and the advice about it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MADE = (
     "create table right_one as select i as id, i % 100 as a from generate_series(1, 20000) i",
 )
 GROWTH = ("analyze", "insert into grown select i, 2 from generate_series(1, 20000) i")
-"""In a session of its own: what the session before counted is known by then."""
+"""Statements for a later session: the counts of the session before it are known by then."""
 TOGETHER = "select pairs.note from pairs, kinds where a = {n} and b = {n} and kinds.id = pairs.a"
 GROWN = "select id from grown where day = 2 and id > {n}"
 RIGHT = "select id from right_one where a = {n}"
@@ -77,7 +77,7 @@ def test_the_inner_side_of_a_merge_join_is_read_again_and_says_nothing() -> None
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, JsonObject, JsonObject]]:
-    """Snapshots around a load whose plans are in the log: their advice, and the page of plans."""
+    """Yield the snapshots around a load whose plans are logged, the advice on them, and the page of plans."""
     folder = tmp_path_factory.mktemp("estimates")
     with EmbeddedPostgres(settings=LOGGING) as engine:
         dsn = make_conninfo("", **engine.conninfo())

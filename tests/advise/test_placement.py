@@ -1,4 +1,4 @@
-"""Which tables and indexes to put on a fast device: the knapsack against brute force, the advice on rows, a store."""
+"""Choice of tables and indexes for a fast device: the knapsack compared with brute force, advice on rows, a store."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def text(name: str) -> Column:
 
 
 def views(step: int) -> list[View]:
-    """A table whose name needs quotes, its index, and the database, after so many steps."""
+    """Return the views of a table whose name needs quotes, of its index and of the database after that many steps."""
     names = (key("datid"), key("relid"), text("datname"), text("schemaname"), text("relname"))
     reads = Column("heap_blks_read", "counter", "count", "BIGINT")
     index = Column("idx_blks_read", "counter", "count", "BIGINT")

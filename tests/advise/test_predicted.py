@@ -1,4 +1,4 @@
-"""Effects that a calibrated machine predicts: advice on a real server, and predictions beside what a proof measures."""
+"""Effects that a calibrated machine predicts: advice on a real server, and predictions compared with measurements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = {"synchronous_commit": "on", "commit_delay": "0", "commit_siblings": 
 
 
 def server(**settings: str) -> Facts:
-    """A PostgreSQL of which the settings are known."""
+    """Return the facts of a PostgreSQL server with these settings."""
     rows = {
         Server: [Server("postgres", "15.18", 150018, identity="77")],
         Setting: [Setting(name, value) for name, value in {**SETTINGS, **settings}.items()],
@@ -55,7 +55,7 @@ def advised(*rows: PredictedEffect) -> dict[str, dict[str, object]]:
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Effects of few and short simulations, which are enough to see their sign."""
+    """Compute effects from few, short simulations, which are enough to show their sign."""
     monkeypatch.setattr(effects, "DRAWS", 2)
     monkeypatch.setattr(effects, "TRANSACTIONS", 600)
 

@@ -1,4 +1,4 @@
-"""An advice from a real server to its plan, the plan run on that server, and the result in later advice."""
+"""Advice from a real server becomes a plan, the plan runs on that server, and the result appears in later advice."""
 
 from __future__ import annotations
 

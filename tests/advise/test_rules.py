@@ -1,4 +1,4 @@
-"""Rules on rows of evidence: where they fire, where they do not, and what they say they cannot judge."""
+"""Rules on rows of evidence: when they fire, when they do not, and what they report as impossible to judge."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_a_small_table_that_is_scanned_all_the_time_misses_its_index_too() -> No
 
 
 def look_up(text: str, rows: float, calls: int = 1000) -> Statement:
-    """A statement that found so many rows a call."""
+    """Return a statement that returned that many rows per call."""
     return Statement("1", text, calls, 1000.0, int(rows * calls), 10 * calls, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""A storage stack from its description: figures of each layer, the one that starves the next, descriptions refused."""
+"""A storage stack read from its description: figures of each layer, the layer that limits the next, rejected input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAN = ROOT / "examples" / "stacks" / "san.toml"
 
 
 def described(tmp_path: Path, **more: dict[str, Any] | None) -> Facts:
-    """The example with other figures; a section that is None is left out."""
+    """Return the facts of the example with other figures; a section that is None is left out."""
     given: JsonObject = tomllib.loads(SAN.read_text())
     for section, rows in more.items():
         given[section] = None if rows is None else {**given.get(section, {}), **rows}

@@ -1,4 +1,4 @@
-"""Servers for the tests: started once per session, one of each kind that this machine offers."""
+"""Servers for the tests: one of each kind that this machine offers, started once per session."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MARIA_SECRET = "gehei mß@/#1"
 
 
 ONCE = ("test_guardian", "test_server_settings", "test_watcher", "test_pooler", "test_live_servers")
-"""Modules whose subject no version of the server changes: on one server here, on the other kind in the soak, too."""
+"""Modules whose subject does not depend on the server's version: other kinds of server are tested in the soak only."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before the soak's tests are left out."""
+    """Mark the tests of other servers for the soak, before the tests of the soak are left out."""
     try:
         binaries_of(KINDS[0])
     except pytest.skip.Exception:
@@ -49,19 +49,19 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def own(engine: EmbeddedPostgres) -> Postgres:
-    """The server as one that we started."""
+    """Return the server as a target that dbdyno started itself."""
     return Postgres.from_engine(engine)
 
 
 @pytest.fixture
 def others(engine: EmbeddedPostgres) -> Postgres:
-    """The same server as one that belongs to somebody else: reached by TCP, never restarted."""
+    """Return the same server as a target that belongs to somebody else: reached by TCP, never restarted."""
     return Postgres.open(make_conninfo("", **engine.tcp_conninfo()))
 
 
 @pytest.fixture
 def plain(engine: EmbeddedPostgres) -> Iterator[Postgres]:
-    """The same server through a role without any privilege."""
+    """Yield the same server as a target with a role that has no privileges."""
     name, password = "plain user", "p'l\\ain"
     with contextlib.closing(Postgres.from_engine(engine).connect()) as conn:
         role = sql.Identifier(name)
@@ -76,7 +76,7 @@ def plain(engine: EmbeddedPostgres) -> Iterator[Postgres]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user can enter, on the disk of /var/tmp."""
+    """Yield a folder in /var/tmp that every user can enter."""
     folder = Path(tempfile.mkdtemp(prefix="dbdyno-test-", dir="/var/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -90,7 +90,7 @@ def authority() -> certificates.Signer:
 
 @pytest.fixture(scope="session")
 def maria(tmp_path_factory: pytest.TempPathFactory, authority: certificates.Signer) -> Iterator[MariaServer]:
-    """A server with a certificate, a table space of its own for tests, and users."""
+    """Yield a server with a certificate, its own tablespace for tests, and users."""
     own = certificates.make("localhost", authority, key="rsa")
     running = MariaServer()
     files = {"ca": authority.pem(), "cert": own.pem(), "key": own.key_pem()}

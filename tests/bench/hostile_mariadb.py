@@ -79,7 +79,7 @@ class HostileMariaDB(Listener):
                 self.given.append("a proof that is broken in minutes")
 
     def _read(self, answer: bytes) -> None:
-        """Whether the password can be read in what came."""
+        """Record whether the password can be read in the client's answer."""
         if self.password in answer:
             self.given.append("the password")
         elif len(answer) == self.key.key_size // 8:

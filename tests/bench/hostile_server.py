@@ -1,4 +1,4 @@
-"""A server that asks for what it likes and lets everybody in: what a man in the middle would do.
+"""Server that makes any authentication request it likes and accepts every client, as a man in the middle would.
 
 It speaks the protocol up to the first `ReadyForQuery` and remembers what each client gave away.
 """

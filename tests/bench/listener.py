@@ -32,4 +32,4 @@ class Listener(ABC):
 
     @abstractmethod
     def _serve(self, client: socket.socket) -> None:
-        """Speaks with one client."""
+        """Talk to one client until it disconnects."""

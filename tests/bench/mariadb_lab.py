@@ -24,7 +24,7 @@ UPDATE = "\\set id random(1, 100)\nbegin;\nupdate test.{table} set v = v + 1 whe
 
 @dataclass
 class MariaLab:
-    """An empty folder and a server."""
+    """An empty folder for runs, and a server."""
 
     folder: Path
     dsn: str
@@ -55,30 +55,30 @@ overhead_blocks = 0
         return path
 
     def run(self, *words: str, code: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs the plan; what the machine of the tests makes of a verdict does not count."""
+        """Run the plan and return its process; verdicts that depend on the test machine are not checked."""
         done = dbdyno("run", "plan.toml", *words, cwd=self.folder, NO_COLOR="1", **environment)
         assert done.returncode in ((0, 1) if code is None else (code,)), f"{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
 
     def command(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command that takes the server as its target."""
+        """Run a command with the server as its target."""
         done = dbdyno(*words, "--target", self.dsn, cwd=self.folder, NO_COLOR="1")
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
     @property
     def last(self) -> Path:
-        """The last run's folder."""
+        """Return the folder of the last run."""
         return sorted((self.folder / "runs").iterdir())[-1]
 
     def manifest(self) -> JsonObject:
-        """The last run's."""
+        """Return the manifest of the last run."""
         found: JsonObject = json.loads((self.last / "manifest.json").read_text())
         return found
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:
-        """Asks the last run's evidence: `{calls}`, `{waits}` and `{metrics}` are its parts."""
+        """Run a query on the evidence of the last run; `{calls}`, `{waits}` and `{metrics}` are its tables."""
         parts = {name: f"read_parquet('{self.last}/{name}/*.parquet')" for name in ("calls", "waits", "metrics")}
         with duckdb.connect() as own:
             return own.sql(query.format(**parts)).fetchall()

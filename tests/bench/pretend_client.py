@@ -23,7 +23,7 @@ def write(data: bytes) -> None:
 
 
 def failing(message: dict, count: int) -> None:
-    """What is no answer at all."""
+    """Fail instead of answering, if `HOW` says so."""
     if HOW == "dies":
         print("out of wits", file=sys.stderr, flush=True)
         os._exit(3)
@@ -37,7 +37,7 @@ def failing(message: dict, count: int) -> None:
 
 
 def lied(rows: list[Record], end: Record) -> tuple[list[Record], Record]:
-    """Operations that cannot be true."""
+    """Return the operations and the end record, changed so that they cannot be true."""
     one = rows[-1].__dict__
     changed = {
         "other slice": {"slice": 77},
@@ -70,7 +70,7 @@ def lied(rows: list[Record], end: Record) -> tuple[list[Record], Record]:
 
 
 def shortened(rows: list[Record]) -> list[Record]:
-    """Half of each time: `half` leaves gaps, `squeezed` is done long before it says so."""
+    """Report half of each time: `half` leaves gaps; `squeezed` finishes long before it says so."""
     first, parts = rows[0].started_ns, {"half": 1, "squeezed": 2}
     if HOW not in parts:
         return rows

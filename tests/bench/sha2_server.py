@@ -48,7 +48,7 @@ def xor(left: bytes, right: bytes) -> bytes:
 
 @dataclass
 class Sha2Server(Listener):
-    """Entered, it listens on 127.0.0.1:`port`. `certificate`: files of certificate and key, where it offers TLS."""
+    """Server that listens on 127.0.0.1:`port` while entered. `certificate`: files of certificate and key, for TLS."""
 
     password: bytes
     certificate: tuple[Path, Path] | None = None
@@ -122,7 +122,7 @@ class Sha2Server(Listener):
 
 
 class Talk:
-    """Packets of one client."""
+    """Exchange of packets with one client."""
 
     def __init__(self, client: socket.socket) -> None:
         self._client, self._number, self.encrypted = client, 0, False
@@ -145,7 +145,7 @@ class Talk:
         return self._exactly(int.from_bytes(head[:3], "little"))
 
     def command(self) -> bytes:
-        """The first packet of a new dialogue."""
+        """Return the first packet of a new exchange."""
         with contextlib.suppress(EOFError):
             return self.receive()
         return b""

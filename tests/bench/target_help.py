@@ -1,4 +1,4 @@
-"""Help for the tests of targets: which servers there are, waiting, looking."""
+"""Helpers for the tests of targets: the available servers, waiting, and reading settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def binaries_of(kind: str) -> Binaries:
 
 
 def show(target: Postgres, name: str) -> str:
-    """The value in effect in a new session."""
+    """Return the value of a setting that is in effect in a new session."""
     with contextlib.closing(target.connect()) as conn:
         row = conn.execute("select current_setting(%s)", [name]).fetchone()
         assert row is not None

@@ -1,4 +1,4 @@
-"""A new kind of bench is one folder and one row: the one of docs/how-to/add-a-bench.md runs a whole study."""
+"""A new kind of bench is one folder and one row: the example in docs/how-to/add-a-bench.md runs a complete study."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ scripts = [{name = "sum", text = "sum(range(8000))"}]
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the new kind on the path and a plan for it."""
+    """Return a folder with a plan and the new kind of bench, which is on the import path."""
     (tmp_path / "expression_bench.py").write_text(CODE)
     (tmp_path / "plan.toml").write_text(PLAN)
     monkeypatch.syspath_prepend(str(tmp_path))

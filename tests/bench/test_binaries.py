@@ -1,4 +1,4 @@
-"""Which server is started: the forced one, the newest installed one, the wheel's."""
+"""The server that is started: the forced one, the newest installed one, or the one from the wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The port through which a client of another program goes a longer way: who is let in, and how long it takes."""
+"""The port through which clients of other programs reach the server over a longer network path: access and delay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENVIRONMENT = {"host": "db.example", "port": "5432", "user": "u", "dbname": "d",
 
 @contextlib.contextmanager
 def echoing() -> Iterator[int]:
-    """A server that says back what it hears; its port."""
+    """Yield the port of a server that echoes what it receives."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -55,7 +55,7 @@ def line(port: int, delay_ns: int = DELAY_NS) -> Iterator[tuple[ClientLine, int]
 
 
 def answer(port: int) -> bytes:
-    """What comes back of a word; nothing from a port that lets nobody in."""
+    """Return the answer to one word; empty if the port rejects the client."""
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         connection.settimeout(5)
         with contextlib.suppress(ConnectionError):

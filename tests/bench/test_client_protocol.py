@@ -1,4 +1,4 @@
-"""A client is a stranger's program: what it says is taken when it can be true, and named when it cannot."""
+"""A client is a foreign program: reports that can be true are accepted; impossible ones are rejected with a reason."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def job(text: str = "select 1;", **own: object) -> Job:
 
 
 def at_work(pid: int) -> bool:
-    """Whether a process runs: one that only waits to be noticed does not."""
+    """Return True if a process is running; a zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -335,7 +335,7 @@ def test_only_what_reads_is_fetched_by_a_cursor(sql: str, reads: bool):
 
 
 def failed(*rows: tuple, said: dict | None = None, **own: object) -> Failures:
-    """The failures of records (kind, statement, code, vendor) of one session."""
+    """Return the failures in records (kind, statement, code, vendor) of one session."""
     data = b"".join(pack(Record(kind, 0, 1, at, 5, 1, code=code, vendor=vendor)) for kind, at, code, vendor in rows)
     (records,) = StreamReader().feed(data)
     text = own.pop("text", "begin;\nselect amount from orders where id = 7;\nend;")

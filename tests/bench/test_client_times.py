@@ -1,4 +1,4 @@
-"""Times that are too short cannot hide: in a closed loop a session's transactions are all of its time."""
+"""Reported times that are too short are detected: in a closed loop, a session's transactions fill all of its time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MS = 1_000_000
 
 
 def records(*rows: tuple[int, int, int], code: str = "") -> Records:
-    """Transactions: session, started and elapsed [ms]."""
+    """Return records of transactions, each given by session, start and elapsed time [ms]."""
     made = np.zeros(len(rows), RECORD)
     made["kind"], made["code"] = stream.TRANSACTION, code.encode()
     for name, column in zip(("session", "started_ns", "elapsed_ns"), zip(*rows, strict=True), strict=True):
@@ -29,7 +29,7 @@ def records(*rows: tuple[int, int, int], code: str = "") -> Records:
 
 
 def share(own: Records, length_ms: int | None = 1_000, sessions: int = 1, heard_ms: int = 1_000) -> float | None:
-    """What a slice that began at 0 is found to tell."""
+    """Return the share of a slice's time that its records explain; the slice began at 0."""
     asked = SliceRequest(1, sessions, 1, 1, None)
     asked.sent_ns, asked.heard_ns = 0, heard_ms * MS
     accounted = TimeCoverage()
@@ -39,7 +39,7 @@ def share(own: Records, length_ms: int | None = 1_000, sessions: int = 1, heard_
 
 
 def chain(session: int, each_ms: int, told: float = 1.0, gap_ms: int = 0) -> list[tuple[int, int, int]]:
-    """A session at work for a second, that tells a share of each time."""
+    """Return the transactions of a session that works for a second and reports only the share `told` of each time."""
     return [(session, at, round(each_ms * told)) for at in range(0, 1_000, each_ms + gap_ms)]
 
 

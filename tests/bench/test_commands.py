@@ -160,7 +160,7 @@ def test_a_signal_ends_the_programs_and_what_they_started(tmp_path: Path):
 
 
 def alive(group: int) -> list[str]:
-    """The processes of a group that have not ended; one that nobody has waited for yet has."""
+    """Return the living processes of a group; zombies are left out."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

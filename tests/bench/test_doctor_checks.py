@@ -1,4 +1,4 @@
-"""The doctor: findings with consequences, as superuser, as plain role, where reading fails."""
+"""The doctor: findings with their consequences, as superuser, as an ordinary role, and where reading fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An embedded server: made, private, restarted, removed; as root and as an ordinary user."""
+"""An embedded server is created, private, restarted and removed, as root and as an ordinary user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters, canaries, wait classes: what they count, in which unit, and that each fails alone."""
+"""Counters, canaries and wait classes: what they count, in which unit, and that each can fail without the others."""
 
 from __future__ import annotations
 

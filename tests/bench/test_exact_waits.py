@@ -1,4 +1,4 @@
-"""Exact waits beside a load: each is its arm's, those of others are nobody's, a restart of the server is outlived."""
+"""Exact waits during a load: each belongs to its arm, other sessions' are left out, and a restart is survived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data folders of servers in tests: made once, used again, and equal to what was made each time."""
+"""Data folders of servers in tests: created once, reused, and equal to a newly created folder each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guardian puts back what a killed process left, and nothing else."""
+"""The guardian restores what a killed process changed, and nothing else."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Child:
         return json.loads(self.out.readline())
 
     def kill(self, number: int) -> None:
-        """Kill it, and wait until its guardian has done what it had to and ended."""
+        """Kill it, and wait until its guardian has restored everything and ended."""
         self.process.send_signal(number)
         self.process.wait(120)
         self.out.close()
@@ -78,7 +78,7 @@ def guardians_of(parent: int) -> list[str]:
 
 @pytest.fixture
 def entry(others: Postgres) -> Iterator[Any]:
-    """What postgresql.auto.conf holds for the setting; it holds 7 minutes before the test."""
+    """Yield a function that returns the setting's value in postgresql.auto.conf, which is 7 minutes before the test."""
 
     def read() -> str | None:
         with contextlib.closing(others.connect()) as conn:
@@ -325,7 +325,7 @@ def test_the_guardian_puts_back_when_a_dead_server_comes_back(open_folder: Path,
 
 
 class Scripted(SqlUndo):
-    """An undo whose attempts end as `answers` say."""
+    """Undo step whose attempts end as `answers` lists."""
 
     answers: Iterator[Attempt] = iter(())
 

@@ -1,4 +1,4 @@
-"""Which values of a statement are keys: those compared with a key's column or written into it, by a real parser."""
+"""Values of a statement that are keys: those compared with a key column or written to it, found by a real parser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RELATIONS = {
 
 
 def catalog() -> Catalog:
-    """Accounts and entries with two foreign keys to accounts, a view on entries, another table of the same name."""
+    """Return accounts, entries with two foreign keys to them, a view on entries, and another table of the same name."""
     spaces, firsts = key_spaces(KEYS, FOREIGN)
     names = [f"{'account' if oid == ACCOUNT else 'entry'}.{name}" for oid, name in firsts]
     return Catalog(dict(RELATIONS), spaces, names, ["integer"] * len(names), frozenset(KEYS), ("public",))
@@ -47,7 +47,7 @@ def plan(*statements: str) -> KeyPlan:
 
 
 def keys(sql: str) -> dict[str, str]:
-    """The keys of a statement: `$1` or the number of a literal, and the space; `[]` behind an array."""
+    """Return the key space of each key in a statement, by `$1` or the literal's number; `[]` marks an array."""
     made = plan(sql)
     found: dict[str, str] = {}
     for places in made.statements:
@@ -58,7 +58,7 @@ def keys(sql: str) -> dict[str, str]:
 
 
 def mapped(made: KeyPlan) -> list[KeyPositions]:
-    """The statements in which a value is mapped."""
+    """Return the statements in which at least one value is mapped."""
     return [places for places in made.statements if places.parameters or places.literals]
 
 

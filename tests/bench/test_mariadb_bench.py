@@ -198,7 +198,7 @@ def test_a_password_reaches_the_server_and_nothing_else(lab: MariaLab, server: M
 
 
 def load(server: MariaServer, script: str, **more: object) -> _core.Load:
-    """A load of one session on the server, by the load's own client alone."""
+    """Return a load with one session on the server, run by the load's client only."""
     connection = {"engine": "mariadb", "host": "127.0.0.1", "port": server.port, "user": "root", "dbname": "test"}
     for key in ("sslmode", "sslrootcert", "user", "password"):
         if key in more:
@@ -209,7 +209,7 @@ def load(server: MariaServer, script: str, **more: object) -> _core.Load:
 
 
 def block(run: _core.Load, folder: Path, transactions: int = 3) -> dict[str, object]:
-    """One block of so many transactions: its report of the arm, with the codes of its errors."""
+    """Run one block of that many transactions; return the arm's report with its error codes."""
     run.begin_block(folder, "b")
     report = run.run(0, [(0, 0, None, transactions)])
     run.end_block()

@@ -1,4 +1,4 @@
-"""The embedded MariaDB, what it finds of a planted effect, and the built-in workloads of both engines."""
+"""The embedded MariaDB, its result for a planted effect, and the built-in workloads of both engines."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_embedded_server_ends_with_the_process_that_started_it(tmp_path: Path
 
 
 def _program_of(pid: str) -> str:
-    """Of a process that lives; one that is dead may wait to be noticed."""
+    """Return the command line of a living process; empty for a zombie or a missing process."""
     try:
         text = Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:

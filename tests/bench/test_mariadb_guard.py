@@ -1,4 +1,4 @@
-"""A man in the middle of a connection to MariaDB, whichever of ours it is, gets no password and no file."""
+"""A man in the middle of any of our connections to MariaDB gets neither a password nor a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD = "geheimnis"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates of the server and of somebody else, and files of options."""
+    """Return a folder with certificates of the server and of an attacker, and option files."""
     folder, root = tmp_path_factory.mktemp("guard"), make("root", authority=True)
     for name, signer in {"server": make("server", root, names=("elsewhere",)), "evil": make("evil")}.items():
         (folder / f"{name}.pem").write_bytes(signer.pem())

@@ -1,4 +1,4 @@
-"""What a killed run left changed on a MariaDB server: refused, shown, put back."""
+"""Settings that a killed run left changed on a MariaDB server: new runs refused, settings shown and restored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lab(tmp_path: Path, maria: MariaServer) -> MariaLab:
 
 
 def flush(server: MariaServer, value: int | None = None) -> str:
-    """The setting, after it was set where a value is given."""
+    """Return the setting, after setting it if a value is given."""
     with contextlib.closing(server.connect()) as connection:
         if value is not None:
             rows(connection, f"set global {NAME} = {value}")
@@ -35,7 +35,7 @@ def flush(server: MariaServer, value: int | None = None) -> str:
 
 
 def left(server: MariaServer, was: str = "1") -> Path:
-    """The record of a run that set it to 0 and was killed, together with its guardian; the setting as it left it."""
+    """Leave the setting at 0 as a killed run without a guardian would; return the path of the run's record."""
     target = MariaDB.open(server.dsn)
     with contextlib.closing(target.connect()) as connection:
         kept = {NAME: unrestored_settings.ChangedSetting(was, was, ("0",))}

@@ -1,4 +1,4 @@
-"""The work of each arm on a MariaDB, counted by the server, and what Why makes of it."""
+"""The work of each arm on a MariaDB server, as the server counts it, and the causes that Why derives from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""libpq and the load's client before the same hostile server: ours accepts nothing that libpq refuses."""
+"""libpq and the load's client against the same hostile server: ours accepts nothing that libpq refuses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server(folder: Path) -> Iterator[HostileServer]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder, and no option of libpq's in the environment."""
+    """Return an empty home folder; no option of libpq is set in the environment."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for option in psycopg.pq.Conninfo.get_defaults():
         if option.envvar:
@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Pair:
-    """What came of libpq and of ours with the same options at the same server."""
+    """Outcomes of libpq and of our client with the same options on the same server."""
 
     def __init__(self, server: HostileServer, **more: str) -> None:
         base = {"host": "localhost", "hostaddr": "127.0.0.1", "port": str(server.port), "user": "u", "dbname": "d"}
@@ -85,7 +85,7 @@ class Pair:
         return ""
 
     def laxer(self) -> str:
-        """How ours was laxer; empty if it was not."""
+        """Return in what way our client was laxer than libpq; empty if it was not."""
         if not self.ours and self.libpq:
             return f"ours connected, libpq did not: {self.libpq}"
         if self.ours_gave - self.libpq_gave - {"scram"}:

@@ -1,4 +1,4 @@
-"""Behind pgbouncer: whether statements stay prepared is found out, and the run sends them otherwise."""
+"""Runs behind pgbouncer: dbdyno detects whether prepared statements survive, and if not, does not prepare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server as a target: connection strings, facts without secrets, what it can and cannot do."""
+"""A server as a target: connection strings, facts without secrets, and its capabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the socket of an embedded server is: with its files, unless sockets cannot be there."""
+"""The socket of an embedded server: in the folder of its files, unless that folder cannot hold sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of an arm: how they take effect, what is refused, and that they are put back."""
+"""Settings of an arm: how they take effect, which are refused, and that they are restored."""
 
 from __future__ import annotations
 

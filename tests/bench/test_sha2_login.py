@@ -40,7 +40,7 @@ KEYS = {}
 
 
 def load(server: Sha2Server, password: str = PASSWORD, **more: str) -> None:
-    """Logs in as the load does."""
+    """Log in as the load does."""
     connection = {
         "engine": "mariadb",
         "host": "localhost",
@@ -57,7 +57,7 @@ def load(server: Sha2Server, password: str = PASSWORD, **more: str) -> None:
 
 
 def control(server: Sha2Server, options: str = "") -> None:
-    """Logs in as what watches beside the load does."""
+    """Log in as the control session does."""
     MariaDB.open(f"mariadb://u@127.0.0.1:{server.port}/d{options}")
 
 

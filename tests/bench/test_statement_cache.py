@@ -1,4 +1,4 @@
-"""What a session keeps of statements: asked of real sessions, against what they say of themselves."""
+"""The statement cache of a session: our model of it compared with what real sessions report."""
 
 from __future__ import annotations
 

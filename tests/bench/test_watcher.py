@@ -1,4 +1,4 @@
-"""Waits beside the load: whose they are, in which block; watching never breaks the load."""
+"""Waits recorded during the load: to which session and block they belong; watching never breaks the load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAST_NS = 10_000_000
 
 @contextlib.contextmanager
 def busy(target: Postgres, application_name: str, sql: str) -> Iterator[int]:
-    """A session under this name that runs the statement without end; gives its process number."""
+    """Run the statement repeatedly in a session with this application name; yield its process ID."""
     conn = target.connect(application_name=application_name)
 
     def work(stop: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""Repositories that the tests make: a line of commits of a small program, one of which made it slower."""
+"""Repositories that the tests create: a line of commits of a small program, one of which makes it slower."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PERSON = {
 
 
 def git(folder: Path, *words: str) -> str:
-    """What git prints."""
+    """Return the output of a git command."""
     done = subprocess.run(
         ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True, env={**os.environ, **PERSON}
     )
@@ -28,7 +28,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def made(folder: Path, commits: int, program: Callable[[int], str]) -> list[str]:
-    """Make a repository with a file `source` in each commit, and give the names of the commits."""
+    """Create a repository with a file `source` in each commit; return the names of the commits."""
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch", "main")
     names = []
@@ -41,7 +41,7 @@ def made(folder: Path, commits: int, program: Callable[[int], str]) -> list[str]
 
 
 def sleeping(slow_from: int, *, broken: tuple[int, ...] = (), slow: float = 0.06) -> Callable[[int], str]:
-    """A program that waits 20 ms, and longer from a commit on; some commits do not build."""
+    """Return a program that sleeps for 20 ms, and longer from commit `slow_from` on; some commits do not build."""
 
     def program(number: int) -> str:
         if number in broken:

@@ -23,14 +23,14 @@ Found = tuple[Path, list[str], JsonObject]
 
 
 def bisect(folder: Path, good: str, *more: str, build: str = BUILD) -> subprocess.CompletedProcess[str]:
-    """A search in the repository `r` of a folder."""
+    """Run `dbdyno bisect` on the repository `r` of a folder."""
     words = ("bisect", "plan.toml", "--good", good, "--bad", "main", "--repository", "r", "--cache", "builds")
     return dbdyno(*words, "--build", build, *more, cwd=folder)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """One search over 16 commits, the middle ones of which do not build."""
+    """Return one search over 16 commits; the builds of the middle ones fail."""
     folder = tmp_path_factory.mktemp("bisect")
     names = made(folder / "r", 16, sleeping(SLOW_FROM, broken=(7, 8)))
     (folder / "plan.toml").write_text(PLAN)

@@ -1,4 +1,4 @@
-"""The search among versions: whichever is the first slow one, however the times scatter, and what it costs."""
+"""The search among versions finds the first slow one, however the times vary, and its cost is known."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_values_that_do_not_vary_decide_at_once_unless_they_are_zero() -> None:
 
 
 def searched(seed: str, *, step: float, noise: str, sd: float, count: int = 64, blocks: int = 200) -> str:
-    """A whole search with simulated times: "right", "wrong", or "cannot tell"."""
+    """Run a complete search with simulated times; return "right", "wrong", or "cannot tell"."""
     dice = random.Random(seed)
     first_bad = dice.randrange(1, count)
     state = Bisection(count, 0.05)
@@ -86,7 +86,7 @@ def searched(seed: str, *, step: float, noise: str, sd: float, count: int = 64, 
 
 
 class _Drift:
-    """Noise of a machine: `normal`, `tails` (one block in twenty is slow), `ar` (all arms drift alike)."""
+    """Noise of a machine: `normal`, `tails` (one block in twenty is slow), or `ar` (all arms drift together)."""
 
     def __init__(self, dice: random.Random, kind: str, sd: float) -> None:
         self.dice, self.kind, self.sd, self.at = dice, kind, sd, 0.0

@@ -1,4 +1,4 @@
-"""Workflows for CI services: actionlint finds nothing, and their steps run in a shell here, comment and all."""
+"""Workflows for CI services: actionlint finds no error, and their steps run in a local shell, including the comment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRAMS = {
     "gh": 'echo "$@" >> "$LOG/gh"; [ "$4" != --edit-last ]',
     "curl": 'printf "%s\\n" "$@" >> "$LOG/curl"',
 }
-"""Programs of the runner: those that would leave this machine write down what they were asked."""
+"""Programs of the CI runner; those that would reach beyond this machine only log their arguments."""
 ASK = """\
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as test:
@@ -37,11 +37,11 @@ sys.stdout.write(out)
 sys.stderr.write(err)
 sys.exit(code)
 """
-"""`dbdyno` of the runner: asks the test, which runs the command without the start of an interpreter."""
+"""The runner's `dbdyno`: sends its arguments to the test, which runs the command without starting an interpreter."""
 
 
 def written(folder: Path, service: str, *more: str) -> Any:
-    """The workflow as YAML."""
+    """Return the workflow as parsed YAML."""
     done = dbdyno("ci", service, "plan.toml", "--build", BUILD, *more, cwd=folder)
     assert done.returncode == 0, done.stderr
     return yaml.safe_load(done.stdout)
@@ -49,7 +49,7 @@ def written(folder: Path, service: str, *more: str) -> Any:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository whose last commit made the program slower, with a plan, as a runner has it."""
+    """Return a repository with a plan whose last commit made the program slower, as a CI runner checks it out."""
     made(tmp_path / "work", 2, sleeping(1))
     (tmp_path / "work" / "plan.toml").write_text(PLAN.replace("blocks = 12", "blocks = 6"))
     (tmp_path / "bin").mkdir()
@@ -92,7 +92,7 @@ def run_step(checkout: Path, text: str, folder: str = ".", **more: str) -> subpr
 
 
 def answer(asked: socket.socket) -> None:
-    """Run the command that the next one asks for."""
+    """Run the next command that the runner's `dbdyno` requests."""
     with asked.accept()[0] as one:
         words, folder, environment = json.loads(one.makefile().readline())
         done = dbdyno(*words, cwd=Path(folder), **environment)

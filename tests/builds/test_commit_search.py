@@ -1,4 +1,4 @@
-"""The search over commits with times that are made up: whatever fails, no commit is blamed that is not to blame."""
+"""The search over commits with simulated times: whatever fails, no innocent commit is blamed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dbdyno.stats.bisection import SideTest
 
 @dataclass
 class Builds(BuildCache):
-    """Builds that exist, but for some."""
+    """Build cache in which every commit has a build, except the broken ones."""
 
     broken: frozenset[int] = frozenset()
 
@@ -33,7 +33,7 @@ class Builds(BuildCache):
 
 @dataclass
 class Times:
-    """Times of commits, which scatter by `sd` from block to block; some cannot run."""
+    """Simulated times of commits, which vary by `sd` from block to block; some commits crash."""
 
     times: list[float]
     sd: float = 0.02

@@ -1,4 +1,4 @@
-"""Commits on a line, and their builds: made once, kept, made again after a kill, skipped where they fail."""
+"""Commits on a line and their builds: made once, kept, made again after a kill, skipped if they fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_names_no_commit_is_an_error_with_its_name(tmp_path: Path) -> None:
 
 
 def cache(folder: Path, command: str) -> tuple[BuildCache, Commit, list[str]]:
-    """A cache over a repository of one commit, and the notes that it makes."""
+    """Return a build cache for a repository with one commit, the commit, and the cache's list of notes."""
     if not (folder / "r").exists():
         made(folder / "r", 1, sleeping(9))
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""Results kept in folders and branches: small, added only, joined with those of others, read by `trend`."""
+"""Results in folders and branches: small, append-only, merged with those of others, and read by `trend`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of twelve nights; the last four are slower in arm one."""
+    """Return a folder with the runs of twelve nights; arm one is slower in the last four."""
     folder = tmp_path_factory.mktemp("nights")
     (folder / "p.toml").write_text(two_arms())
     whole = parse_plan(two_arms(), Path("p.toml"))
@@ -38,13 +38,13 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(nights: Path, tmp_path: Path) -> Path:
-    """A folder with those runs, to be changed."""
+    """Return a copy of the folder with those runs, which the test may change."""
     shutil.copytree(nights, tmp_path / "here")
     return tmp_path / "here"
 
 
 def names(folder: Path) -> list[str]:
-    """The runs, oldest first."""
+    """Return the names of the runs, oldest first."""
     runs = [Run.open(path) for path in (folder / "runs").iterdir()]
     return [run.id for run in sorted(runs, key=lambda run: run.manifest.started_at)]
 

@@ -1,4 +1,4 @@
-"""Fixtures that several files of tests of cells use."""
+"""Fixtures that several test files for cells share."""
 
 from flash_rig import rig
 

@@ -1,6 +1,6 @@
 """Two modelled cells with different IORM plans, for runs that switch them.
 
-Their time passes when somebody looks at their metrics: a run waits for collections without waiting for a clock.
+Their virtual time advances when their metrics are read, so that a run gets new collections without waiting.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from dbdyno_rig.rack import MINUTE_NS, Load, Rack
 from dbdyno_rig.serve import RackAccess
 
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, {**SMALL_BUFFERS, "cells.disks": "2", "cells.modules": "2"})
-"""Few disks and flash modules, since every metric of each is read again at every look."""
+"""Load of the modelled racks; few disks and flash modules, because each read returns all metrics of each of them."""
 A_LOOK_NS = 20 * 10**9
-"""How much time passes at each look at a cell."""
+"""Virtual time by which a cell advances at each read of its metrics [ns]."""
 FIRST_WAIT_S = 0.02
-"""How soon a run looks again."""
+"""Time after which a run reads the metrics again."""
 FIRST = "alter iormplan dbplan=((name=ORCL,share=3,flashLog=on),(name=default,share=1))"
 SECOND = 'alter iormplan dbplan=""'
 
 
 class Rig:
-    """Two modelled cells with different plans; `stop` stops their clocks."""
+    """Two modelled cells with different IORM plans; `stop` stops their virtual clocks."""
 
     def __init__(self, cells: list[Cell], served: RackAccess, stop: threading.Event) -> None:
         self.cells, self.served, self.stop = cells, served, stop
 
     def start(self, *more: str) -> subprocess.Popen[str]:
-        """Such a run as a process of its own."""
+        """Start a flash-log run in its own process."""
         command = [sys.executable, "-m", "dbdyno", *self.words(*more)]
         return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     @property
     def plans(self) -> list[list[str]]:
-        """The directives of each cell."""
+        """Return the database directives of each cell's IORM plan."""
         return [list(cell.plan.database) for cell in self.cells]
 
     @property
@@ -70,11 +70,11 @@ class Rig:
         return start(plan.to_plan(), folder, seed=1, ways=self.ways(), **given)
 
     def ways(self) -> dict[str, object]:
-        """How the cells are reached."""
+        """Return the arguments with which the cells are reached."""
         return {"reach": lambda: access(self.served), "user": "celladmin"}
 
     def words(self, *more: str) -> list[str]:
-        """The words of the command of such a run."""
+        """Return the command line of a flash-log run."""
         return [
             "run",
             "flash-log",
@@ -110,7 +110,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def two_cells(folder: Path) -> Iterator[Rig]:
-    """Two served cells whose time passes when they are looked at."""
+    """Yield two served cells whose virtual time advances when their metrics are read."""
     made = Rack("model:exadata-x2", LOAD)
     made.advance(MINUTE_NS)
     cells = [Cell(made, number) for number in range(2)]
@@ -124,7 +124,7 @@ def two_cells(folder: Path) -> Iterator[Rig]:
 
 
 def passes_when_looked_at(cell: Cell, stop: threading.Event, one_at_a_time: threading.Lock) -> None:
-    """Lets time pass in a cell's rack before each answer with metrics."""
+    """Let a rack's virtual time advance before the cell answers each query for metrics."""
     real = cell.answer
 
     def answer(text: str, *, xml: bool = False) -> tuple[str, int]:
@@ -137,7 +137,7 @@ def passes_when_looked_at(cell: Cell, stop: threading.Event, one_at_a_time: thre
 
 
 def answering(cell: Cell, to: str, instead: Callable[[str], tuple[str, int]]) -> None:
-    """Lets a cell answer to commands that begin so in another way."""
+    """Let `instead` answer all commands that begin with `to`."""
     real = cell.answer
 
     def answer(text: str, *, xml: bool = False) -> tuple[str, int]:
@@ -149,7 +149,7 @@ def answering(cell: Cell, to: str, instead: Callable[[str], tuple[str, int]]) ->
 def by_form(
     text: Callable[..., tuple[str, int]], xml: Callable[..., tuple[str, int]]
 ) -> Callable[..., tuple[str, int]]:
-    """One way of answering in text, another in XML."""
+    """Return a function that answers text requests with `text` and XML requests with `xml`."""
 
     def answer(words: str, **given: bool) -> tuple[str, int]:
         return xml(words, xml=True) if given.get("xml") else text(words)

@@ -1,4 +1,4 @@
-"""Made recordings for the tests of comparisons: rounds of a load with rates of its own."""
+"""Synthetic recordings for tests of comparisons: rounds of a load with chosen rates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DISKS = ("CD_00", "CD_01", "CD_02")
 
 @dataclass
 class Cells:
-    """Cells whose counters grow; `collect` is one round. Knobs may be turned between rounds."""
+    """Cells whose counters grow; `collect` returns one round, and the rates may be changed between rounds."""
 
     dice: random.Random
     names: tuple[str, ...] = ("cel01", "cel02")
@@ -32,7 +32,7 @@ class Cells:
     sums: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def grow(self, seconds: float) -> None:
-        """Time passes under the load."""
+        """Let that much time pass under the load."""
         self.now_s += seconds
         load = self.dice.lognormvariate(0, self.wobble)
         for cell in self.names:
@@ -64,12 +64,12 @@ class Cells:
             self.sums[key] = self.sums.get(key, 0.0) + value
 
     def restart(self) -> None:
-        """The service of every cell starts again: counters from zero."""
+        """Restart the service of every cell; the counters begin at zero."""
         self.sums = dict.fromkeys(self.sums, 0.0)
         self.began += 1
 
     def collect(self, *, without: tuple[str, ...] = (), at_s: float | None = None) -> Collection:
-        """What the cells say now."""
+        """Return the current values of all cells as one round."""
         at_ns = START_NS + round((self.now_s if at_s is None else at_s) * SECOND)
         columns = []
         for number, cell in enumerate(self.names):
@@ -87,7 +87,7 @@ class Cells:
         return Collection(columns)
 
     def rounds(self, count: int, every_s: float = 60.0) -> list[Collection]:
-        """A round at once, then one every so often."""
+        """Return a round now, then `count` more, one every `every_s` seconds."""
         if not self.sums:
             self.grow(every_s)
         found = [self.collect()]
@@ -98,7 +98,7 @@ class Cells:
 
 
 def kept(folder: Path, rounds: list[Collection], **manifest: object) -> Run:
-    """Rounds as a run folder."""
+    """Write rounds to a run folder; return the run."""
     names = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
     run = new_recording(folder, [Host(name, name) for name in names], Pace())
     for index, one in enumerate(rounds):

@@ -1,10 +1,9 @@
 """A real OpenSSH server for the tests: `sshd` as a child of ours, with modelled cells behind it.
 
-It listens on loopback at ports picked by the system, has a host key, a configuration and a home
-of its own in a temporary folder, and lets in the user who runs the tests, nobody else; nothing of
-the machine's own SSH is read or written. `cellcli` and `hostname` on its PATH ask the test, which
-answers with a modelled cell, one a port, or with what a test says. StrictModes is off: a temporary
-folder lies below one that everybody may write.
+It listens on loopback at ports picked by the system, has a host key, a configuration and a home of its own in a
+temporary folder, and accepts only the user who runs the tests; the machine's own SSH files are neither read nor
+written. `cellcli` and `hostname` on its PATH ask the test, which answers with a modelled cell, one per port, or with
+what a test says. StrictModes is off: a temporary folder is below one that everybody may write to.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ sys.exit(told["code"])
 
 @dataclass
 class Then:
-    """What a cell says in a test, and what happens then: 'end', 'hang', 'cut' (its session's sshd
+    """What a cell answers in a test, and what happens next: 'end', 'hang', 'cut' (its session's sshd
     is killed) or 'killed' (the program itself is)."""
 
     output: str = ""
@@ -78,11 +77,11 @@ class Then:
 
 
 Behaviour = Callable[[str], Then]
-"""The line that a cell was asked, and what it says."""
+"""Function from the command line that a cell receives to the cell's answer."""
 
 
 def modelled(cell: Cell) -> Behaviour:
-    """What a modelled cell says."""
+    """Return the behaviour of a modelled cell."""
 
     def say(line: str) -> Then:
         said: ProgramResult = shell(cell, line)
@@ -93,7 +92,7 @@ def modelled(cell: Cell) -> Behaviour:
 
 @dataclass
 class Sshd(Keys):
-    """A running server: `ports` in the order of its cells, `cells` what each does."""
+    """Running SSH server: `ports` in the order of its cells, and the behaviour of each in `cells`."""
 
     ports: list[int]
     cells: list[Behaviour]
@@ -102,31 +101,31 @@ class Sshd(Keys):
 
     @property
     def home(self) -> Path:
-        """Where the sessions are at home."""
+        """Return the home folder of the sessions."""
         return self.folder / "home"
 
     @property
     def authorized_keys(self) -> Path:
-        """The public keys that are let in."""
+        """Return the file of the accepted public keys."""
         return self.home / ".ssh" / "authorized_keys"
 
     @property
     def log(self) -> str:
-        """What the server has said so far."""
+        """Return the server's log so far."""
         return (self.folder / "log").read_text(errors="replace")
 
     @property
     def logins(self) -> int:
-        """How many connections were let in so far."""
+        """Return the number of successful logins so far."""
         return self.log.count("Accepted publickey")
 
     @property
     def hosts(self) -> list[str]:
-        """The cells as `--hosts` wants them, and as columns are named."""
+        """Return the cells' addresses as `--hosts` expects them and as columns are named."""
         return [f"127.0.0.1:{port}" for port in self.ports]
 
     def reach(self, *hosts: str) -> list[str]:
-        """The options of `dbdyno cells` that reach the cells, or these hosts."""
+        """Return the options with which `dbdyno cells` reaches these hosts, by default all cells."""
         return [
             "-H",
             ",".join(hosts or self.hosts),
@@ -141,13 +140,14 @@ class Sshd(Keys):
         ]
 
     def let_in(self, key: Path) -> None:
-        """Lets this key in, too."""
+        """Accept this key, too."""
         with self.authorized_keys.open("a") as file:
             file.write(Path(f"{key}.pub").read_text())
 
     def config(self, **settings: str) -> Path:
-        """A configuration of `ssh` that knows the cells as cel01 and so on; `settings` come before
-        what it says of all of them."""
+        """Return an `ssh` configuration with the cells as cel01 and so on; `settings` come before the options for all
+        of them.
+        """
         lines = []
         for number, port in enumerate(self.ports, 1):
             lines += [f"Host cel{number:02}", f"  Port {port}"]
@@ -164,7 +164,7 @@ class Sshd(Keys):
         return path
 
     def stop(self) -> None:
-        """Ends the server and the sessions that it still has."""
+        """Stop the server and its remaining sessions."""
         if self.process is None:
             return
         os.kill(self.process.pid, signal.SIGSTOP)  # nobody comes in meanwhile
@@ -178,7 +178,7 @@ class Sshd(Keys):
         self.process = None
 
     def start(self) -> None:
-        """Starts it, or starts it again, and waits until every port answers."""
+        """Start or restart the server, and wait until every port answers."""
         program = sshd_program()
         assert program
         ends = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []  # with us
@@ -196,13 +196,13 @@ class Sshd(Keys):
 
 
 def sshd_program() -> Path | None:
-    """Where sshd is, if anywhere; it wants to be called by its whole path."""
+    """Return the full path of sshd, by which it must be called, or None if it is missing."""
     found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     return Path(found).resolve() if found else None
 
 
 def make_key(path: Path, *options: str) -> Path:
-    """A key pair by the system's own ssh-keygen."""
+    """Create a key pair with the system's ssh-keygen; return its path."""
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(path)]
     subprocess.run([*words, *options], check=True, stdin=subprocess.DEVNULL)
     return path
@@ -210,7 +210,7 @@ def make_key(path: Path, *options: str) -> Path:
 
 @contextlib.contextmanager
 def openssh(folder: Path, cells: list[Behaviour], *settings: str) -> Iterator[Sshd]:
-    """A server with these cells behind it, `settings` at the head of its configuration."""
+    """Yield a server with these cells behind it; `settings` come first in its configuration."""
     reason = why_not()
     if reason:
         pytest.skip(reason)
@@ -225,7 +225,7 @@ def openssh(folder: Path, cells: list[Behaviour], *settings: str) -> Iterator[Ss
 
 
 def _start(server: Sshd, settings: tuple[str, ...]) -> None:
-    """Starts it on ports of its own."""
+    """Start the server on free ports."""
     for _ in range(5):
         _configure(server, settings)
         with contextlib.suppress(AssertionError):
@@ -239,7 +239,7 @@ def _start(server: Sshd, settings: tuple[str, ...]) -> None:
 
 
 def _furnish(server: Sshd, rig: int) -> None:
-    """Keys, home and programs; `rig` is the port where the programs ask."""
+    """Write keys, the home folder and the programs; `rig` is the port that the programs ask."""
     make_key(server.key)
     make_key(server.folder / "host_key")
     server.authorized_keys.parent.mkdir(parents=True, mode=0o700)
@@ -254,7 +254,7 @@ def _furnish(server: Sshd, rig: int) -> None:
 
 
 def _configure(server: Sshd, settings: tuple[str, ...]) -> None:
-    """Its ports, the file of its host key, its configuration."""
+    """Choose free ports, and write the server's configuration."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in server.cells]
         for one in sockets:
@@ -282,7 +282,7 @@ def _configure(server: Sshd, settings: tuple[str, ...]) -> None:
 
 @contextlib.contextmanager
 def _asked(server: Sshd) -> Iterator[int]:
-    """Answers what the programs of the cells ask; the port where they do."""
+    """Answer the questions of the cells' programs; yield the port on which they ask."""
     over = threading.Event()
 
     class Question(socketserver.StreamRequestHandler):
@@ -311,14 +311,14 @@ def _asked(server: Sshd) -> Iterator[int]:
 
 
 def _answers(port: int) -> bool:
-    """Does an SSH server greet there?"""
+    """Return True if an SSH server greets on this port."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as one:
         return one.recv(4) == b"SSH-"
     return False
 
 
 def _below(pid: int) -> list[int]:
-    """Every process that this one started, and those that these started."""
+    """Return all descendants of a process."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -332,8 +332,9 @@ def _below(pid: int) -> list[int]:
 
 @functools.cache
 def why_not() -> str | None:
-    """Why no real server can be asked here; None: it can. Its own client has to come in, too: an
-    account may be locked or have no shell, a container may forbid what sshd does to itself."""
+    """Return the reason why no real server works here, or None. Its own client must log in, too: an account can be
+    locked or have no shell, and a container can forbid what sshd does to itself.
+    """
     if sshd_program() is None or not shutil.which("ssh"):
         return "no sshd here: `make setup-test` installs Debian's openssh-server"
     if os.getuid() == 0 and not Path("/run/sshd").is_dir():
@@ -363,7 +364,7 @@ def why_not() -> str | None:
 
 @contextlib.contextmanager
 def agent(folder: Path) -> Iterator[Callable[[Path, str], None]]:
-    """A real ssh-agent; what it gives is what adds a key, with its passphrase."""
+    """Start a real ssh-agent; yield a function that adds a key with its passphrase."""
     path = folder / "agent"
     words = ["ssh-agent", "-D", "-a", str(path)]
     environment = {**os.environ, "SSH_AUTH_SOCK": str(path), "SSH_ASKPASS_REQUIRE": "force"}

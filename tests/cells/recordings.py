@@ -1,4 +1,4 @@
-"""Recordings for the tests, made round by round from counters of our own choosing."""
+"""Recordings for the tests, built round by round from counters that the tests choose."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dbdyno.evidence.run import Run
 MINUTE = 60 * 10**9
 CELLS = ("cel01", "cel02", "cel03")
 Counters = Mapping[tuple[str, str], float]
-"""(metric, object) to what it stands at."""
+"""Value of each counter, by metric and object."""
 
 
 def run_of(folder: Path, rounds: Sequence[Collection], cells: Sequence[str] = CELLS) -> Run:
-    """The rounds as a whole recording."""
+    """Save the rounds as a complete recording; return the run."""
     run = new_recording(folder, [Host(name, "") for name in cells], Pace())
     for index, one in enumerate(rounds):
         save_round(run, index, one)
@@ -36,7 +36,7 @@ def column(
     began: int | None = None,
     problem: str | None = None,
 ) -> Column:
-    """One cell's answer: collected at a minute, asked at another (else at the same one)."""
+    """Return one cell's answer: collected at `minute`, requested at minute `asked` (by default the same)."""
     at_ns = round(minute * MINUTE)
     readings = [Reading(cell, name, item, value, "", "", 0, at_ns) for (name, item), value in counters.items()]
     listing = Listing(readings)
@@ -47,12 +47,12 @@ def column(
 
 
 def rounds_of(minutes: int, counters: Callable[[str, int], Counters], cells: Sequence[str] = CELLS) -> list[Collection]:
-    """A round a minute, every cell as `counters` says."""
+    """Return one round per minute; `counters` gives the values of every cell."""
     return [Collection([column(cell, counters(cell, at), at) for cell in cells]) for at in range(minutes)]
 
 
 def disks(dice: random.Random, minutes: int, slow: float = 1.0, each: int = 4) -> list[Collection]:
-    """Three cells of four disks; disk 3 of cel02 has `slow` times the latency of the others."""
+    """Return rounds of three cells with four disks each; disk 3 of cel02 has `slow` times the latency of the others."""
     stand: dict[tuple[str, str, str], float] = {}
 
     def counters(cell: str, _: int) -> Counters:
@@ -71,8 +71,9 @@ def disks(dice: random.Random, minutes: int, slow: float = 1.0, each: int = 4) -
 
 
 def redo(cell: str, minute: int) -> Counters:
-    """Counters of a flash log: 600 writes a minute, 5 % flash first, one outlier prevented; a cell
-    more, a little more."""
+    """Return counters of a flash log: 600 writes a minute, 5 % first on flash, one outlier prevented; later cells a bit
+    more.
+    """
     n = minute * (1 + CELLS.index(cell) / 10)
     return {
         ("FL_IO_W", "FLASHLOG"): 600 * n,

@@ -20,7 +20,7 @@ SMALL_BUFFERS = {"database.buffers.buffers": "500"}
 
 
 def rack(*, seed: int = 1, seconds: float = 0, **settings: str) -> Rack:
-    """A rack of three cells under updates, after so many virtual seconds."""
+    """Return a rack of three cells with an update load, after that many virtual seconds."""
     given = {**SMALL_BUFFERS, **{key.replace("__", "."): text for key, text in settings.items()}}
     made = Rack("model:exadata-x2", Load(UPDATES, 4, seed, given))
     made.advance(round(seconds * SECOND))
@@ -33,7 +33,7 @@ def cell(**given) -> Cell:
 
 
 def any_rack(dice: random.Random) -> Rack:
-    """A rack of any kind: workload, cache, log and length drawn."""
+    """Return a rack with a random workload, cache, log and duration."""
     workload = dice.choice(
         [
             UPDATES,
@@ -57,14 +57,14 @@ def any_rack(dice: random.Random) -> Rack:
 
 
 def value(asked: Cell, name: str) -> float:
-    """A metric of the cell now, summed over its objects: not the one collected last."""
+    """Return the current value of a cell's metric, summed over its objects; not the value of the last collection."""
 
     rows = asked.rack.core.collect(asked.number)["rows"]
     return sum(row[3] for row in rows if row[2] == name)
 
 
 def said(asked: Cell, text: str) -> str:
-    """The answer to a command that succeeds."""
+    """Return the cell's answer to a command, which must succeed."""
     output, code = asked.answer(text)
     assert code == 0, output
     return output
@@ -72,7 +72,7 @@ def said(asked: Cell, text: str) -> str:
 
 @contextlib.contextmanager
 def serving(cells: list[Cell], folder: Path, **given) -> Iterator[RackAccess]:
-    """The servers of these cells, on a thread of their own."""
+    """Serve these cells in another thread; yield how to reach them."""
     found: list[RackAccess] = []
     ready, loop = threading.Event(), asyncio.new_event_loop()
     end = asyncio.Event()
@@ -101,7 +101,7 @@ def access(served: RackAccess) -> Access:
 
 @contextlib.contextmanager
 def passing(rack: Rack) -> Iterator[threading.Event]:
-    """Time passes in a rack, on a thread of its own; the event stops it."""
+    """Let time pass in a rack in another thread; yield the event that stops it."""
     stop = threading.Event()
     thread = threading.Thread(target=rack.run, args=(stop,))
     thread.start()

@@ -16,7 +16,7 @@ Behaviour = Callable[[asyncssh.SSHServerProcess], object]
 
 @dataclass
 class Keys:
-    """Keys of the servers of a test, in its folder."""
+    """SSH keys of a test's servers, in the test's folder."""
 
     folder: Path
 
@@ -38,7 +38,7 @@ class Keys:
 
 @dataclass
 class Rig(Keys):
-    """Servers in a thread of their own, on loopback ports picked by the system."""
+    """Servers in one separate thread, on loopback ports that the system chooses."""
 
     ports: list[int] = field(default_factory=list)
     jump_port: int = 0
@@ -47,23 +47,23 @@ class Rig(Keys):
 
 
 class JumpServer(asyncssh.SSHServer):
-    """A host in between: it alone knows where the cells `behind` it are."""
+    """Jump host in front of the cells `behind`, whose ports only it knows."""
 
     def __init__(self, rig: Rig, behind: Sequence[str]) -> None:
         self.rig = rig
         self.behind = behind
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Keeps the connection, to forward by."""
+        """Keep the connection, which is needed for forwarding."""
         self.connection = conn
 
     def begin_auth(self, username: str) -> bool:
-        """Keeps who came."""
+        """Record the user's name."""
         self.rig.logins.append(username)
         return True
 
     def connection_requested(self, dest_host: str, dest_port: int, *_: object) -> object:
-        """Forwards to the port of the cell of that name."""
+        """Forward to the port of the cell with that name."""
         if dest_host not in self.behind:
             return False
         self.rig.jumped_to.append(dest_host)
@@ -75,8 +75,9 @@ class JumpServer(asyncssh.SSHServer):
 def servers(
     folder: Path, behaviours: list[Behaviour], *, known: bool = True, behind: Sequence[str] = ()
 ) -> Iterator[Rig]:
-    """A server for each behaviour; ends them all at the end. With `behind`, the names of cells,
-    also a host in between that forwards to them."""
+    """Start a server for each behaviour, and stop all of them at the end. With `behind`, the names of cells, also start
+    a jump host that forwards to them.
+    """
     rig = Rig(folder)
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(rig.key))
     rig.key.chmod(0o600)
@@ -144,7 +145,7 @@ def answers(text: str, code: int = 0) -> Behaviour:
 
 
 def hangs(text: str = "") -> Behaviour:
-    """A cell that begins to answer and never ends."""
+    """Return a cell that begins an answer and never finishes it."""
 
     async def behave(process: asyncssh.SSHServerProcess) -> None:
         process.stdout.write(text.encode())
@@ -154,7 +155,7 @@ def hangs(text: str = "") -> Behaviour:
 
 
 def breaks_off(text: str) -> Behaviour:
-    """A cell whose connection ends in the middle of its answer."""
+    """Return a cell whose connection breaks in the middle of its answer."""
 
     async def behave(process: asyncssh.SSHServerProcess) -> None:
         process.stdout.write(text.encode())
@@ -165,6 +166,6 @@ def breaks_off(text: str) -> Behaviour:
 
 
 def repeats_the_command(process: asyncssh.SSHServerProcess) -> None:
-    """A cell that answers with what it was asked."""
+    """Answer with the command itself."""
     process.stdout.write((process.command or "").encode())
     process.exit(3)

@@ -1,4 +1,4 @@
-"""Packed answers that unpack to far more than they should: refused while they are read."""
+"""Compressed answers that expand to far more than the limit: refused while they are being read."""
 
 from __future__ import annotations
 

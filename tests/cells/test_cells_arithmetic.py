@@ -1,4 +1,4 @@
-"""Sums, weighted latencies, differences and rates: right where the peers are wrong."""
+"""Sums, weighted latencies, differences and rates: correct where other tools are wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: what is known of a name, and what its grammar tells."""
+"""The catalogue of metrics: what it contains for a name, and what the structure of an unknown name reveals."""
 
 from __future__ import annotations
 

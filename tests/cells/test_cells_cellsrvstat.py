@@ -1,4 +1,4 @@
-"""cellsrvstat, live and as ExaWatcher archives it: every statistic, its time, whose it is."""
+"""cellsrvstat, live and as archived by ExaWatcher: every statistic, its time, and its cell."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_kind_unit_and_rule_follow_from_the_words(name: str, kind: str, unit: st
 
 
 def samples(dice: random.Random, counts: int, every_s: int = 5) -> tuple[str, list[list[int]]]:
-    """Samples as cellsrvstat prints them, differences beside totals, and the differences."""
+    """Return samples with differences and totals as cellsrvstat prints them, and the differences."""
     names = ["Number of read hits", "Number of read misses", "Hard disk block IO reads (KB)"]
     totals = [dice.randrange(10**12) for _ in names]
     moved: list[list[int]] = []

@@ -64,7 +64,7 @@ QUESTIONS = itertools.count()
 
 
 def counting(process):
-    """A cell whose counter and clock go on with every question."""
+    """Answer as a cell whose counter and clock advance with every question."""
     at = next(QUESTIONS)
     process.stdout.write(f"FL_IO_W FLASHLOG {100 * at} IO requests 2012-10-12T14:{at % 60:02}:00Z\n".encode())
     process.exit(0)

@@ -1,4 +1,4 @@
-"""Two recordings compared: what differs is found, what does not is not; unlike is not compared."""
+"""Two recordings compared: real differences are found, equal values are not reported, and unlike ones are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOUND = ("worse", "better", "more", "less")
 
 
 def dice(seed: int | None = None) -> random.Random:
-    """Drawn; fixed where a test wants one answer, which chance may refuse once in a while."""
+    """Return a random generator; its seed is random unless a test needs one fixed outcome."""
     seed = random.randrange(2**32) if seed is None else seed
     print(f"seed {seed}")
     return random.Random(seed)

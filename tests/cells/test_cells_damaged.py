@@ -1,4 +1,4 @@
-"""Damaged listings: what is kept of each, and what is said of the rest, with its line."""
+"""Damaged listings: what is kept of each, and what is reported about the rest, with its line number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dcli does, done here: copies, scripts for the shell, lines left out, keys taken away; and the cells' history."""
+"""Features of dcli in dbdyno: file copies, shell scripts, omitted lines, removal of keys; and the cells' history."""
 
 from __future__ import annotations
 

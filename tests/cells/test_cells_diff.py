@@ -1,4 +1,4 @@
-"""Before and after: the flash log's shares, restarts, recordings, and what has no difference."""
+"""Values before and after: the flash log's shares, restarts, recordings, and metrics that have no difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML and JSON of CellCLI: values that are not rounded, their times, and whose they are."""
+"""XML and JSON of CellCLI: unrounded values, their times, and the cells that they belong to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Right by independent evidence: what modelled cells print, in whatever form it reaches us, is read
-back to the same values; identities and rates hold in what was archived and imported."""
+"""Correct by independent evidence: the output of modelled cells is read back to the same values in every form;
+identities and rates hold in archived and imported data.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +71,13 @@ def test_pasted_through_dcli_or_as_json_the_same_values_are_read():
 
 @functools.cache
 def small_rack() -> Rack:
-    """Three small cells after some minutes under updates."""
+    """Return three small cells after six minutes of an update load."""
     small = {"cells__disks": "2", "cells__modules": "2"}
     return rack(seed=random.randrange(1000), seconds=6 * 60, **small)
 
 
 def archived(tmp_path: Path, form: str) -> tuple[list[Collection], set[str]]:
-    """The history of modelled cells, archived as a file of each, and imported."""
+    """Archive the history of modelled cells in one file each, import the files, and return the rounds."""
     made = small_rack()
     files = []
     for number, name in enumerate(made.names):
@@ -113,7 +114,7 @@ def test_rates_of_an_imported_history_are_the_cells_own_to_the_printed_digit(tmp
 
 
 def _fine(name: str, of: object) -> float:
-    """The least that a printed number of this metric can tell apart, by its size."""
+    """Return the resolution of a printed value of this metric, which depends on the value's size."""
     value = abs(float(getattr(of, "after", None) or getattr(of, "value", 0.0)))
     unit = metric(name).unit
     if unit in ("MB", "MB/sec", "KB/sec"):

@@ -1,5 +1,5 @@
-"""Fifty cells at once over real sockets, a dozen of them dead, slow, torn or lying: the others'
-columns are right, each bad one is marked alone, the exit code is 2, and it does not take long."""
+"""Fifty cells at once over real sockets, a dozen of them dead, slow, broken or lying: the others'
+columns are right, only the bad ones are marked, the exit code is 2, and it does not take long."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ ROW = (
     "<metricValue>{}</metricValue><collectionTime>{}</collectionTime></metric>\n"
 )
 HEAD = '<?xml version="1.0"?>\n<cli-output>\n<context ossStartTimestamp="{}"/>\n'
-"""Cells that do not say their own name: they keep the address that the test knows them by."""
+"""Start of an answer without the cell's name, so that the cell keeps the address by which the test knows it."""
 MINUTE_MS = 60_000
 
 
 def healthy(number: int) -> Behaviour:
-    """A cell that collects anew between any two questions, and writes `number` more."""
+    """Return a cell that collects anew before each question and adds `number` writes each time."""
     asked = 0
 
     def behave(process: asyncssh.SSHServerProcess) -> None:
@@ -53,7 +53,7 @@ def healthy(number: int) -> Behaviour:
 
 
 def says(text: str, code: int = 0) -> Behaviour:
-    """A cell that says this to whatever it is asked."""
+    """Return a cell that gives this answer to every command."""
 
     def behave(process: asyncssh.SSHServerProcess) -> None:
         process.stdout.write(text.encode("utf-8", "surrogateescape"))
@@ -63,7 +63,7 @@ def says(text: str, code: int = 0) -> Behaviour:
 
 
 async def spouts(process: asyncssh.SSHServerProcess) -> None:
-    """A cell that never stops talking."""
+    """Write output without end."""
     with contextlib.suppress(Exception):
         while True:
             process.stdout.write(b"FL_IO_W FLASHLOG 7 IO requests\n" * 1000)
@@ -89,7 +89,7 @@ BAD: dict[str, Behaviour | None] = {
 
 @dataclass
 class Rack:
-    """The running cells: `hosts` in the order good, then bad as in BAD."""
+    """The running cells: `hosts` lists the good ones first, then the bad ones in the order of BAD."""
 
     rig: Rig
     hosts: list[str]
@@ -117,13 +117,13 @@ def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rack]:
 
 
 def told(found: Result) -> dict[str, str]:
-    """What stderr says of each cell."""
+    """Return the message on stderr for each cell."""
     lines = [line for line in found.stderr.splitlines() if line.startswith("dbdyno: 127.")]
     return {line.split(": ")[1]: line.split(": ", 2)[2] for line in lines}
 
 
 def check_bad(rack: Rack, problems: dict[str, str]) -> None:
-    """Each bad cell has its own reason, and no other cell has any."""
+    """Check that each bad cell has its own reason, and no other cell has one."""
     assert set(problems) == set(rack.hosts[GOOD:])
     for host, words in zip(rack.hosts[GOOD:], BAD, strict=True):
         assert words.rstrip("s 3").strip() in problems[host], problems[host]

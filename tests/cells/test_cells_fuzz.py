@@ -1,4 +1,4 @@
-"""Whatever a cell sends, or a file holds: read to the end, soon, and nothing but values come out.
+"""Any output of a cell or content of a file is read to its end, quickly, and yields only valid values.
 
 The texts begin as what modelled cells print, in every form there is, and are then broken.
 `make soak` does so for minutes; DYNO_FUZZ_S sets how long, DYNO_FUZZ_SEED which.
@@ -93,7 +93,7 @@ ASKED = [
 
 @functools.cache
 def corpus() -> list[str]:
-    """What a modelled cell prints: text, history, DETAIL and XML; the same as JSON; cellsrvstat."""
+    """Return the output of a modelled cell: text, history, DETAIL and XML; the same as JSON; and cellsrvstat."""
     asked = cell(seconds=125)
     texts = [asked.answer(one)[0][:8000] for one in ASKED]
     texts += [asked.answer(one.replace(" detail", ""), xml=True)[0][:8000] for one in ASKED]
@@ -108,7 +108,7 @@ def corpus() -> list[str]:
 
 
 def broken(dice: random.Random) -> str:
-    """One of the texts, cut, doubled, torn together and littered."""
+    """Return one of the texts with random parts cut, doubled, joined or replaced by garbage."""
     text = dice.choice(corpus())
     for _ in range(dice.choice([1, 1, 2, 5, 20])):
         begin = dice.randrange(len(text) + 1)
@@ -129,7 +129,7 @@ def broken(dice: random.Random) -> str:
 
 
 def check(found: Listing, text: str) -> None:
-    """What every listing holds to, so that a table, a page and a run folder can hold it."""
+    """Check that a listing satisfies what a table, a page and a run folder require."""
     lines = text.count("\n") + 1
     for reading in found.readings:
         assert math.isfinite(reading.value)
@@ -149,7 +149,7 @@ def check(found: Listing, text: str) -> None:
 
 
 def fuzz(texts: int, seed: int, *, seconds: float = math.inf) -> int:
-    """Reads so many broken texts, or for so long; how many."""
+    """Read that many broken texts, or until the time is up; return their number."""
     print(f"seed {seed}")
     dice = random.Random(seed)
     end = time.monotonic() + seconds
@@ -169,7 +169,7 @@ def fuzz(texts: int, seed: int, *, seconds: float = math.inf) -> int:
 
 
 def other_readers(folder: Path) -> dict[str, Callable[[str], object]]:
-    """Whatever else reads what a cell, or a user, has written: each refuses with an error of ours, or reads."""
+    """Return all other readers of files from a cell or a user; each must read the file or raise an error of ours."""
 
     def from_a_file(read: Callable[[Path], object]) -> Callable[[str], object]:
         def work(text: str) -> object:
@@ -195,7 +195,7 @@ def other_readers(folder: Path) -> dict[str, Callable[[str], object]]:
 
 
 def fuzz_others(texts: int, seed: int, folder: Path, *, seconds: float = math.inf) -> int:
-    """Gives broken texts to each of them, so many or for so long; how many."""
+    """Give that many broken texts to each of them, or until the time is up; return their number."""
     print(f"seed {seed}")
     dice = random.Random(seed)
     readers = other_readers(folder)

@@ -1,4 +1,4 @@
-"""Cells behind other hosts: reached through them, with one connection, and told when it fails."""
+"""Cells behind jump hosts: reached over one connection, and failures are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key set-up: modes, idempotence, host keys that somebody looked at."""
+"""Key set-up: file modes, idempotence, and host keys that somebody verified."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_key_is_made_once_with_the_right_modes(tmp_path: Path):
 
 
 def shell(process):
-    """A cell with a shell: carries out what it is asked, with its own home."""
+    """Run the command in a shell with the cell's own home folder."""
     done = subprocess.run(
         ["sh", "-c", process.command],
         env={"HOME": shell.home, "PATH": "/usr/bin:/bin"},

@@ -1,4 +1,4 @@
-"""What CellCLI prints, in every way it reaches us: live, through dcli, archived, pasted."""
+"""The output of CellCLI in every form: live, through dcli, archived, pasted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of cells as they are looked at: nothing that matters off the screen, and lines that use their panel."""
+"""Pages of cells on the screen: nothing important is cut off, and lines use their whole panel."""
 
 from __future__ import annotations
 

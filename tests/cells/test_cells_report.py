@@ -1,4 +1,4 @@
-"""The report of a recording: right numbers, honest gaps, findings in words, every form."""
+"""The report of a recording: correct numbers, visible gaps, findings in words, every output format."""
 
 from __future__ import annotations
 

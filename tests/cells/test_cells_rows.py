@@ -1,4 +1,4 @@
-"""Columns in any order, metrics in DETAIL, pasted prompts, numbers of other languages: read, or told, never dropped."""
+"""Columns in any order, DETAIL listings, pasted prompts, numbers of other locales: read or reported, never dropped."""
 
 from __future__ import annotations
 

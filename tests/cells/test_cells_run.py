@@ -1,4 +1,4 @@
-"""Commands on every cell: looking needs no leave, changing does; equal answers stand together."""
+"""Commands on every cell: reading needs no permission, changing does; equal answers are shown together."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_script_names_the_line_of_what_is_no_command(tmp_path: Path):
 
 
 def named(name: str):
-    """A cell that calls itself otherwise than it is reached."""
+    """Return a cell that reports another name than the one by which it is reached."""
 
     def behave(process):
         end = ".example.com" if process.command == "hostname" else "_FLASHCACHE normal"

@@ -1,4 +1,4 @@
-"""`dbdyno cells show` against cells that answer, fail, and answer half."""
+"""`dbdyno cells show` with cells that answer, fail, or answer in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sibling differs: found when planted, quiet when all are alike."""
+"""Cells and disks that differ from their siblings: found if planted; no finding if all are alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soaked import first
 
 
 def page_of(folder: Path, rounds: list[Collection]) -> dict:
-    """The skew page of rounds, by way of a recording."""
+    """Return the skew page of these rounds, which are first saved as a recording."""
     with open_series(run_of(folder, rounds)) as found:
         return skew_page(found.siblings(), found.intervals)
 

@@ -1,4 +1,4 @@
-"""Counters that hardly move, stand still or move alike: compared without a crash, decided without a guess."""
+"""Counters that hardly move, do not move, or move alike: compared without a crash, judged without a guess."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROWTH = st.one_of(st.just(0), st.integers(0, 2), st.sampled_from([0, 0, 0, 1, 1
 
 @st.composite
 def recordings_of(draw: st.DrawFn) -> list[Collection]:
-    """A recording of any shape: lengths, counters that are there or not, growths mostly of nothing."""
+    """Draw a recording of any shape: its length, which counters exist, and their growth, which is mostly zero."""
     minutes = draw(st.integers(2, 14))
     shown = draw(st.lists(st.sampled_from(ITEMS), min_size=1, unique=True))
     grown = {
@@ -66,7 +66,7 @@ def test_a_recording_does_not_differ_from_itself(rounds):
 
 
 def one_read(minutes: int, at: int) -> list[Collection]:
-    """A disk that had a single read in all that time."""
+    """Return rounds in which a disk has a single read."""
     return rounds_of(
         minutes,
         lambda _, minute: {

@@ -1,4 +1,4 @@
-"""One command on every cell: keys checked, and one cell's failure costs only its own answer."""
+"""One command on every cell: host keys are checked, and a cell that fails affects only its own answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Cells behind a real OpenSSH server: what sshd does, and not only what a model of it does.
+"""Cells behind a real OpenSSH server: tests with the real sshd, and not only with a model of it.
 
-Not tried here is a login by password: sshd takes passwords of the machine's accounts alone, and the
-tests change none of these.
+A login by password is not tested: sshd accepts only passwords of the machine's accounts, and the tests change none of
+these.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cells() -> list[Cell]:
 
 @pytest.fixture(autouse=True)
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user without keys, agent or configuration; the folder."""
+    """Give the user an empty home folder without keys, agent or configuration; return it."""
     home = tmp_path / "user"
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     monkeypatch.setenv("HOME", str(home))
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sshd(folder: Path, cells: list[Cell]) -> Iterator[Sshd]:
-    """With a banner, and three cells behind it."""
+    """Yield a server with a banner and these cells."""
     with openssh(folder, [modelled(cell) for cell in cells], f"Banner {folder}/banner") as server:
         yield server
 
@@ -72,7 +72,7 @@ def by_config(config: Path, hosts: str = "cel[01-03]") -> list[str]:
 
 
 def next_step(found: Result) -> list[str]:
-    """The command that a message says is to be run next."""
+    """Return the command that a message recommends as the next step."""
     line = next(line for line in found.stderr.splitlines() if line.startswith("  next: "))
     return shlex.split(line.rsplit(": ", 1)[1])
 

@@ -1,4 +1,4 @@
-"""Whose numbers a page shows: no cell vanishes, none counts twice, a clock that is off is named."""
+"""Numbers on a page and their cells: no cell is missing or counted twice, and a wrong clock is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ XML = """<?xml version="1.0" encoding="utf-8" ?>
 
 
 def dead(folder: Path, minutes: int = 8, alive: int = 0) -> Run:
-    """A recording in which cel02 gives nothing, or nothing after the first rounds."""
+    """Return a recording in which cel02 answers only in the first `alive` rounds."""
     rounds = rounds_of(minutes, redo)
     for at, one in enumerate(rounds):
         if at >= alive:
@@ -69,7 +69,7 @@ def test_a_recording_in_which_no_cell_answered_says_why(tmp_path: Path):
 
 
 def behind(folder: Path, minutes: int, hours: float) -> Run:
-    """A recording in which the clock of cel02 is so many hours behind."""
+    """Return a recording in which the clock of cel02 is that many hours behind."""
     rounds = rounds_of(minutes, redo)
     for at, one in enumerate(rounds):
         one.columns[1] = column("cel02", redo("cel02", at), at - 60 * hours, asked=at)

@@ -1,4 +1,4 @@
-"""The watch: latencies, levels and averages since it began; ranked by what they mean; only what was picked."""
+"""`cells watch`: latencies, levels and averages since its start; ranked by importance; only the selected metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why disks of cells are busy: planted causes are named, parts add up, and what cannot be told is withheld."""
+"""Causes of busy disks in cells: planted causes are named, parts add up, and uncertain parts are withheld."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ MINUTES = 8
 def load(
     dice: random.Random, *, misses: float = 100.0, read_us: float = 6000.0, scans: float = 3.0
 ) -> Callable[..., Any]:
-    """Counters of cells of four hard disks and a flash disk: misses of the cache are small reads of hard disks. Rates
-    are a second of a disk, each minute a little other than the one before."""
+    """Return counters of cells with four hard disks and a flash disk; cache misses are small reads of hard disks. Rates
+    are per second and disk, and vary a little from minute to minute.
+    """
     stand: dict[tuple[str, str, str], float] = {}
 
     def counters(cell: str, minute: int) -> dict[tuple[str, str], float]:

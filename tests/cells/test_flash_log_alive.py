@@ -1,4 +1,4 @@
-"""A second run on the same cells: refused, whatever folder or machine the first was started from."""
+"""A second run on the same cells is refused, from whatever folder or machine the first one was started."""
 
 from __future__ import annotations
 

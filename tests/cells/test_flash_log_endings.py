@@ -1,4 +1,4 @@
-"""However a run on cells ends, their plans are back; what one cell does costs its own column."""
+"""After every kind of ending of a run on cells, their plans are restored; a failed cell affects only its own column."""
 
 from __future__ import annotations
 

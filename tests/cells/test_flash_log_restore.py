@@ -1,4 +1,4 @@
-"""A run on cells whose machine stopped: its plans are put back from its folder, and it goes on."""
+"""A run on cells whose machine crashed: its plans are restored from its folder, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LONG_S = 120.0
 
 
 def asked(rig: Rig, *words: str, answer: str = "", named: bool = True) -> subprocess.CompletedProcess[str]:
-    """A command of dbdyno, started in the folder with the rig's runs; where it goes on from a run the way is named."""
+    """Run a dbdyno command in the folder of the runs; add SSH options if it continues a run and `named` is set."""
     goes_on = named and ("restore" in words or "--resume" in words)
     ways = ["--key", str(rig.served.key), "--known-hosts", str(rig.served.known_hosts)] if goes_on else []
     return dbdyno(*words, *ways, cwd=rig.served.known_hosts.parent, stdin=answer)
 
 
 def stop_like_a_machine(process: subprocess.Popen[str]) -> None:
-    """Ends a run and its guardian at one instant, so that nobody is left to put anything back."""
+    """Kill a run and its guardian at the same moment, so that nothing is restored."""
     os.kill(process.pid, signal.SIGSTOP)
     tasks = Path(f"/proc/{process.pid}/task").iterdir()
     children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
@@ -44,7 +44,7 @@ def stop_like_a_machine(process: subprocess.Popen[str]) -> None:
 
 
 def cut(rig: Rig, *more: str, whole: int = 0) -> Run:
-    """A run whose machine stops in the middle of a block, after so many whole ones."""
+    """Return a run whose machine stopped in the middle of a block, after `whole` complete blocks."""
     runs = rig.served.known_hosts.parent / "runs"
 
     def in_a_block() -> bool:

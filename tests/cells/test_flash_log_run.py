@@ -1,4 +1,4 @@
-"""The study flash-log on cells over SSH: looked at, told, switched, read and judged."""
+"""The study flash-log on cells over SSH: checks, announcement, switching, reading and verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a flash log switched off and on, from counters whose answer is known."""
+"""Verdicts on switching a flash log off and on, from counters for which the right answer is known."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def made(
     wrong: dict[int, dict[str, str]] | None = None,
     plan: CellsPlan | None = None,
 ) -> Run:
-    """A run with these differences of each cell's counters in each block, arm off and arm on."""
+    """Return a run with these differences of each cell's counters in each block, first for arm off, then for arm on."""
     plan = plan or CellsPlan("cel[01-02]", ("ORCL",))
     common = plan.to_plan()
     names = [f"cel0{at + 1}" for at in range(cells)]

@@ -1,4 +1,4 @@
-"""IORM plans read, changed in the flash log alone, and written again."""
+"""IORM plans are read, changed only in the flash log directives, and written back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY = NAME + "\t catPlan:\n\t dbPlan:\n\t objective:         \t basic\n\t stat
 
 
 def listed(*lines: str, status: str = "active") -> str:
-    """What LIST IORMPLAN DETAIL prints: further directives stand under the first."""
+    """Return the output of LIST IORMPLAN DETAIL; further directives are on the lines below the first one."""
     under = "\n\t                   \t ".join(lines)
     return (
         f"{NAME}\t catPlan:\n\t dbPlan:            \t {under}\n"

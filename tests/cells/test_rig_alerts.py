@@ -1,4 +1,4 @@
-"""Thresholds of a modelled cell, and the alerts that come of them."""
+"""Thresholds of a modelled cell, and the alerts that they cause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row(value: float, item: str = "X", name: str = "M") -> Row:
 
 
 def seen(threshold: Threshold, values: list[float]) -> Alerts:
-    """What has come of these values, a minute apart."""
+    """Return the alerts that these values, one minute apart, cause."""
     alerts = Alerts()
     alerts.set_threshold(threshold)
     for minute, number in enumerate(values):

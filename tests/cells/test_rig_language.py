@@ -1,4 +1,4 @@
-"""CellCLI as a modelled cell speaks it: commands with their answers, and what is refused."""
+"""CellCLI of a modelled cell: commands with their answers, and rejected commands."""
 
 from __future__ import annotations
 

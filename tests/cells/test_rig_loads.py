@@ -1,4 +1,4 @@
-"""What the database of a modelled rack does: named loads, loads as they are written."""
+"""The load of the database in a modelled rack: named loads, and loads given as text."""
 
 from __future__ import annotations
 

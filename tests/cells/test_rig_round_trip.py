@@ -1,4 +1,4 @@
-"""What a modelled cell prints is read back to what it is; its counters hold together."""
+"""The output of a modelled cell is read back to the same values; its counters are consistent."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_kind_of_object_is_read_back_from_detail_and_xml():
 
 
 def told(text: str) -> str:
-    """A time of XML, in ms, as text has it."""
+    """Return a time as text has it; XML gives it in ms."""
     if text.isdigit() and len(text) == 13:
         return datetime.fromtimestamp(int(text) / 1000, UTC).isoformat()
     return text

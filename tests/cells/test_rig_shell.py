@@ -1,4 +1,4 @@
-"""The shell and the CellCLI prompt of a modelled cell, typed as a user types."""
+"""The shell and the CellCLI prompt of a modelled cell, as a user types commands in them."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_the_last_refusal_is_the_exit_code_of_a_script(asked: Cell):
 
 @contextlib.asynccontextmanager
 async def session(where: RackAccess, command: str | None, term: str | None = None):
-    """A session on the first cell, as `ssh` opens it."""
+    """Open a session on the first cell, as `ssh` does."""
     import asyncssh
 
     async with asyncssh.connect(
@@ -202,7 +202,7 @@ async def session(where: RackAccess, command: str | None, term: str | None = Non
 
 
 async def piped(where: RackAccess, command: str | None, text: str) -> str:
-    """What a session answers to what is piped into it, and its exit code."""
+    """Pipe a text to a session; return its answer with its exit code."""
     async with session(where, command) as process:
         process.stdin.write(text)
         process.stdin.write_eof()
@@ -211,7 +211,7 @@ async def piped(where: RackAccess, command: str | None, text: str) -> str:
 
 
 async def typed(where: RackAccess, keys: list[tuple[str, str]]) -> str:
-    """What a terminal shows: after each keys it waits until the text beside them is there."""
+    """Type keys into a terminal, each time waiting for the text listed beside them; return everything shown."""
     shown = ""
     async with session(where, None, "xterm") as process:
         shown += await process.stdout.readuntil("$ ")

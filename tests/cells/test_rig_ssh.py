@@ -1,4 +1,4 @@
-"""Modelled cells behind SSH: asked by the room that asks real ones, and nothing but that."""
+"""Modelled cells behind SSH, queried by the same code as real cells and by nothing else."""
 
 from __future__ import annotations
 

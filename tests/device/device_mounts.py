@@ -1,4 +1,4 @@
-"""Mounted folders for tests, or the reason why there is none here."""
+"""Mounted folders for tests, or the reason why they are not available here."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from skipped import skipped_on
 
 
 def require_fuse() -> None:
-    """Skips the test where folders cannot be mounted."""
+    """Skip the test if folders cannot be mounted."""
     with skipped_on(DeviceError):
         check_machine()
 
 
 def empty_folder(below: Path, name: str = "mounted") -> Path:
-    """An empty folder to mount at."""
+    """Return an empty folder for a mount."""
     folder = below / name
     folder.mkdir(parents=True)
     return folder

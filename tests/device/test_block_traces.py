@@ -1,4 +1,4 @@
-"""Block traces and fio's JSON: read, replayed on devices, and devices fitted to them; known devices are found again."""
+"""Block traces and fio's JSON: parsing, replay on devices, and device fits that recognise known devices."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def made(us: float, servers: int, *, sigma: float = 0.4) -> str:
 
 
 def traced(toml: str, *, us_between: float, count: int = 20_000, seed: int = 5) -> BlockTrace:
-    """A trace of requests at random instants on a known device, with its responses."""
+    """Return a trace of requests at random times, with the response times of a known device."""
     rng = np.random.default_rng(seed)
     arrived = np.cumsum(rng.exponential(us_between * 1e3, count)).astype(np.int64)
     offsets, sizes = rng.integers(0, 10**9, count), np.full(count, 4096)
@@ -220,7 +220,7 @@ def test_a_trace_without_overlaps_does_not_say_how_many_are_served_at_once() -> 
 
 
 def fio_json(jobs: list[tuple[str, int, float, float]]) -> str:
-    """JSON as fio writes it: name, depth, reads a second and mean [us]."""
+    """Return JSON as fio writes it, from name, depth, reads per second and mean latency [us] of each job."""
 
     def part(iops: float, us: float) -> dict[str, object]:
         percentile = {f"{p:.6f}": us * 1e3 * (0.5 + p / 100) for p in (1, 50, 99)}

@@ -1,4 +1,4 @@
-"""Power cuts under engines and our own stores: right settings lose nothing, and what is known to lose is found."""
+"""Power cuts under engines and our own stores: safe settings lose nothing, and known losses are found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SURVIVED: CutRow = {**dict.fromkeys(CutRow.__annotations__, 0), "corrupt": "", "
 
 
 SEED, CUTS = 7, 6
-"""With this seed the fifth of these cuts loses commits of SQLite wherever its settings or its device let it."""
+"""Seed and number of cuts: the fifth cut loses commits of SQLite whenever its settings or its device allow it."""
 
 
 def campaign(name: str, cuts: int, seed: int = SEED) -> Campaign:

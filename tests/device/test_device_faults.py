@@ -1,4 +1,4 @@
-"""Every kind of fault: what a program sees of it, and the row that says when, in which file and where it happened."""
+"""Every kind of fault: its effect on a program, and the row that records when, in which file and where it occurred."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dbdyno.device.mounts import mount_folder, transport
 
 @contextlib.contextmanager
 def file_with(fault: str, below: Path) -> Iterator[tuple[_core.DeviceMount, int]]:
-    """A file of one page on a folder with a fault."""
+    """Open a file of one page in a folder with a fault."""
     require_fuse()
     folder, back = empty_folder(below), empty_folder(below, "back")
     (back / "a").write_bytes(b"x" * 4096)

@@ -54,7 +54,7 @@ def test_a_device_that_polls_needs_a_processor_of_its_own(monkeypatch: pytest.Mo
         ({"data": "gp4"}, "did you mean gp3?"),
         ({"data": "gp3", "iopss": "1"}, "did you mean iops?"),
         ({"dataa": "gp3"}, "did you mean data?"),
-        ({"data": "gp3", "wal.iops": "1"}, "not a parameter of a device of this target"),
+        ({"data": "gp3", "wal.iops": "1"}, "neither a device of this target nor a parameter of one"),
         ({"data": "gp3", "direct_io": "maybe"}, "must be on or off"),
         ({"data": "gp3", "wal": "io2", "wal.poll": "2"}, "poll must be on or off"),
     ],

@@ -1,4 +1,4 @@
-"""Real engines on modelled devices: what a run records of them, and what is left when everything is killed."""
+"""Real engines on modelled devices: what a run records about the devices, and what remains after a kill."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def work() -> Iterator[Path]:
 
 
 def begun(folder: Path, work: Path) -> tuple[subprocess.Popen[bytes], Path]:
-    """A long run, and the folder where its device is mounted."""
+    """Start a long run; return its process and the folder where its device is mounted."""
     text = PLAN.format(turn="20s").replace('["io2", "gp3"]', '["gp3"]')
     (folder / "p.toml").write_text(text)
     process = subprocess.Popen(
@@ -115,7 +115,7 @@ def begun(folder: Path, work: Path) -> tuple[subprocess.Popen[bytes], Path]:
 
 
 def guardian_of(process: int) -> int:
-    """The guardian that a process started."""
+    """Return the process ID of the guardian that a process started."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             words = (entry / "cmdline").read_bytes().split(b"\0") if (entry / "cmdline").exists() else []

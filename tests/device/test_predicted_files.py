@@ -1,4 +1,4 @@
-"""A real PostgreSQL on a modelled data device: reads and sorts of one session predict those of several."""
+"""A real PostgreSQL on a modelled data device: the run of one session predicts reads and sorts of several sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kernel_probes import require_probes
 from skipped import skipped_on
 
 OFF = 0.3
-"""Largest error of a median: other programs share the machine with this test."""
+"""Largest accepted error of a predicted median; it is high because other programs share the machine with this test."""
 SERVER = 'server = {settings = {shared_buffers = "1MB"}}'
 HEAD = """
 title = "files"
@@ -64,7 +64,7 @@ def arms(sessions: list[int], more: str) -> str:
 
 
 def predicted(folder: Path, plan: str) -> tuple[Machine, dict[str, Any]]:
-    """The machine of arm x1, and each arm beside its prediction."""
+    """Return the machine fitted to arm x1, and each arm with its prediction."""
     require_fuse()
     require_probes()
     with skipped_on(TargetError):

@@ -15,12 +15,12 @@ from dbdyno.device.server import start_server
 
 READ_US, WRITE_US = 2_000, 4_000
 BUSY = 4.0
-"""How many times as long a request may take on a busy machine; none is quicker than its device."""
+"""Largest accepted factor by which a request is slower on a busy machine; no request is faster than its device."""
 
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder whose device takes 2 ms to read and 4 ms to write, and serves two requests at once."""
+    """Yield a folder whose device reads in 2 ms, writes in 4 ms, and serves two requests at a time."""
     require_fuse()
     folder = empty_folder(tmp_path_factory.mktemp("known"))
     back = empty_folder(folder.parent, "back")
@@ -42,7 +42,7 @@ def fitted(*words: object, cwd: Path) -> dict[str, object]:
 
 
 def median_us(page: dict[str, object], operation: str) -> float:
-    """The median of an operation in the TOML of a fitted device."""
+    """Return the median time of an operation in the TOML of a fitted device [us]."""
     text = str(page["toml"]).split(f"{operation} = ")[1]
     probability, us = (
         [float(one) for one in text.split(f"{name} = [")[1].split("]")[0].split(",")] for name in ("probability", "us")

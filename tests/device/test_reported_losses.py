@@ -1,4 +1,4 @@
-"""Losses that other tools have reported, replayed: the first PostgreSQL case among the bugs that LazyFS reproduces.
+"""Replay of losses that other tools have reported: the first PostgreSQL case among the bugs that LazyFS reproduces.
 
 Its report: a server that was stopped cleanly does not sync its file of statistics. After a power cut the next start
 says "corrupted statistics file" and begins with empty statistics. No row is lost.
@@ -26,11 +26,11 @@ from skipped import skipped_on
 FETCHED = sorted((Path(__file__).resolve().parents[2] / "target" / "matrix").glob("1[4-9]*/bin"))
 SEEDS = range(1, 12)
 SYNCED_SINCE = 18
-"""Major version from which no start said so in these cuts."""
+"""Major version from which PostgreSQL no longer reported corrupted statistics after these cuts."""
 
 
 class StoppedPostgres:
-    """A PostgreSQL that is started, given a row, stopped cleanly, and then loses its power; again and again."""
+    """A PostgreSQL server that repeatedly starts, inserts a row, stops cleanly, and then loses its power."""
 
     def __init__(self, guardian: Guardian) -> None:
         self.engine = PostgresCuts(CutPlan("a clean stop", "postgres"), guardian)

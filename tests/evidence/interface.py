@@ -11,7 +11,7 @@ from dbdyno.bench.clients.stream import Record, pack
 
 
 def interface() -> JsonObject:
-    """Return what `docs/explanation/compatibility.md` promises of both."""
+    """Return the names, parameters and protocol that `docs/explanation/compatibility.md` promises to keep."""
     return {
         "python": {name: _parameters(getattr(dbdyno, name)) for name in sorted(dbdyno.__all__)},
         "client_protocol": {
@@ -29,7 +29,7 @@ def sample(kind: int) -> Record:
 
 
 def _parameters(value: object) -> JsonObject | None:
-    """Return the parameters of a function or a class with whether each needs a value; None of anything else."""
+    """Return the parameters of a function or class, and whether each needs a value; None for anything else."""
     if not callable(value):
         return None
     found = inspect.signature(value).parameters.values()

@@ -2,7 +2,7 @@
 
     PYTHONPATH=python:tests:tests/ui:tests/trace python tests/evidence/make_formats.py tests/evidence/formats/VERSION
 
-Run once when a version is released; what is there is never written again.
+Run it once when a version is released; existing folders are never overwritten.
 """
 
 from __future__ import annotations

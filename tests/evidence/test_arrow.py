@@ -1,4 +1,4 @@
-"""Rows as an Arrow stream: typed, whole, and refused where nobody could read it."""
+"""Rows as an Arrow stream: with types and complete, and refused if the output is a terminal."""
 
 from __future__ import annotations
 

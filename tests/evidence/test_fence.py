@@ -1,4 +1,4 @@
-"""`dbdyno sql` reads evidence and does nothing else, however it is asked."""
+"""`dbdyno sql` reads evidence and can do nothing else, whatever the query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = 100_000
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with one block and a part of calls."""
+    """Return a run with one block and one part of calls."""
     import duckdb
 
     made = new_run(tmp_path_factory.mktemp("fence") / "runs", "x", {"kind": "experiment"})

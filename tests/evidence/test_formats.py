@@ -1,4 +1,4 @@
-"""What earlier versions wrote is read by this one: each format, as it was written when that version was released."""
+"""Files of earlier versions can be read by this version: each format, as it was written at that version's release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = sorted(path for path in (Path(__file__).parent / "formats").iterdir() 
 
 @pytest.fixture(params=FORMATS, ids=lambda path: path.name)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of what a version wrote."""
+    """Return a copy of the files that an earlier version wrote."""
     shutil.copytree(request.param, tmp_path / "old")
     return tmp_path / "old"
 
@@ -75,7 +75,7 @@ def test_records_of_a_client_are_read_as_they_were_meant(old: Path) -> None:
 
 
 def _fields(read: Any) -> tuple[object, ...]:
-    """The fields of a record, or of the only row of many."""
+    """Return the fields of a record, or of the only row of an array."""
     names = ("kind", "session", "slice", "statement", "started_ns", "elapsed_ns", "rows", "code", "vendor")
     row = read if isinstance(read, Record) else read[0]
     values = (getattr(row, name) if isinstance(row, Record) else row[name].item() for name in names)

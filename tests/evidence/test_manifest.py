@@ -1,4 +1,4 @@
-"""The manifest of a run as a type: what it says, what it lacks, what is of the wrong kind."""
+"""The manifest of a run as a type: its values, missing keys, and keys of the wrong type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections for a few statements on files: apart from one another, and without a memory."""
+"""Connections for a few statements on files: isolated from one another, and without state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written is whole, goes where it was named, and is read by its owner alone unless it is to be shared."""
+"""Files are written completely, to the named place, and only their owner can read them unless they are to be shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run folder is whole up to its last whole block, whatever happened."""
+"""A run folder is complete up to its last complete block, whatever happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders for temporary files: private, gone with their process, and removed by the next one if it was killed."""
+"""Temporary folders: private, removed with their process, or by the next process if it was killed."""
 
 from __future__ import annotations
 

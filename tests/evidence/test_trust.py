@@ -1,4 +1,4 @@
-"""A run folder is data: it does not say what is done or how to connect, and damage in it is named, not met."""
+"""A run folder is data: it triggers no actions or connections, and damage in it is reported and causes no crash."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(m
 
 
 def mutated(value: Any, dice: random.Random, junk: Any) -> Any:
-    """The value with one thing in it replaced, dropped or doubled, at any depth."""
+    """Return the value with one part replaced, removed or duplicated, at any depth."""
     if isinstance(value, dict) and value and dice.random() < 0.85:
         key = dice.choice(sorted(value))
         if dice.random() < 0.2:
@@ -193,7 +193,7 @@ def mutated(value: Any, dice: random.Random, junk: Any) -> Any:
 
 
 def read_all(path: Path) -> None:
-    """Every reader of a run folder that needs no more than its records."""
+    """Call every reader of a run folder that needs only the folder's records."""
     for run in list_runs(path.parent):
         for read in (
             run.blocks,
@@ -322,7 +322,7 @@ def resumed(run: Run, *words: str) -> Result:
 
 
 def elsewhere(run: Run, dsn: str) -> None:
-    """The run as somebody else would send it: with a server and SQL of their choice."""
+    """Change the run as an attacker would before sending it: with a server and SQL of the attacker's choice."""
     plan = json.loads(json.dumps(PLAN))
     plan["dsn"] = dsn
     plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]

@@ -1,4 +1,4 @@
-"""Damaged ledgers, of what is owed to a server and of a move, are told or passed over, and never a crash."""
+"""Damaged records of changed settings and damaged ledgers of moves are reported or skipped, and never cause a crash."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORD = {"number": 0, "rows": 1, "file_bytes": 1, "hash": "0f", "file": "part-0
 
 
 def attack_owed(path: Path, seed: int, junk: Any) -> None:
-    """A record with one thing in it changed, at times a byte too."""
+    """Write a record of changed settings with one part changed, and sometimes one byte, and read it."""
     record = unrestored_settings.new_record(
         "host=h", "7", {"work_mem": unrestored_settings.ChangedSetting("4MB", None, ("8MB",))}, "runs/x"
     )
@@ -44,7 +44,7 @@ def attack_owed(path: Path, seed: int, junk: Any) -> None:
 
 
 def made_job(folder: Path) -> Path:
-    """A finished job of one chunk, whose file is none of Parquet's."""
+    """Return a finished job of one chunk, whose file is not valid Parquet."""
     chunk = {"number": 0, "table": 0, "relation": 0, "file": "part-0.parquet", "bytes": 1}
     plan = {"id": "x", "source": "s", "tables": [{"schema": "s", "name": "t"}], "chunks": [chunk]}
     ledger = Ledger.create(folder, {"status": "complete", "plan": plan, "snapshots": [{"id": "1", "at": "now"}]})
@@ -56,7 +56,9 @@ def made_job(folder: Path) -> Path:
 
 
 def attack_job(folder: Path, seed: int, junk: Any) -> None:
-    """The manifest or the record with one thing in it changed, read as status, verify and the way in read it."""
+    """Change one part of the manifest or the record, and read both as `status`, `verify` and a load of the job's files
+    do.
+    """
     dice = random.Random(seed)
     whole, manifest = json.loads((folder / "whole.json").read_bytes()), folder / INNER / "manifest.json"
     in_manifest = dice.random() < 0.6

@@ -1,4 +1,4 @@
-"""The catalogue of wait events, as Python asks it: one class per event, in every spelling, whoever asks."""
+"""The catalogue of wait events in Python: each event has one class, in every spelling and for every caller."""
 
 from __future__ import annotations
 

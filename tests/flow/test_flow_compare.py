@@ -1,4 +1,4 @@
-"""Two plans side by side: what moved, merged, went or came; conditions known again whatever engine wrote them."""
+"""Two plans compared: operators moved, merged, removed or added; conditions are recognised across engines."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ where c.region = 'south' and o.amount > 90 group by c.name order by n desc, c.na
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Files of customers and orders, a query over them, and the same as Pig."""
+    """Write files of customers and orders, a query on them, and the same query in Pig."""
     customers = "".join(f"{n},c{n},{'south' if n % 4 == 0 else 'north'}\n" for n in range(100))
     orders = "".join(f"{n},{n % 100},{n % 97}\n" for n in range(500))
     (tmp_path / "customers.csv").write_text("id,name,region\n" + customers)

@@ -1,4 +1,4 @@
-"""The study flow-order: what it concludes from planted times, that answers are compared first, and a run by DuckDB."""
+"""The study flow-order: conclusions from planted times, a check of equal answers first, and a run with DuckDB."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a run of each kind comes to: its evidence stored small, or recreated from a seed, and what is made of it.
+"""Golden cases: the evidence of a run of each kind, stored or recreated from a seed, and the results derived from it.
 
-The evidence of engine, host and cells is stored, since no two runs of them are alike. A run on a model is made
-anew through the command line: the same seed must give the same evidence. What depends on the moment (times, names
-of runs, the version) is put to fixed values before anything is rendered.
+The evidence of engine, host and cells is stored, because no two runs of them are equal. A run on a model is repeated
+through the command line: the same seed must give the same evidence. Values that change with each run (times, names of
+runs, the version) are replaced by fixed ones before anything is rendered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dbdyno.evidence.run import Run
 KEPT = Path(__file__).parent / "kept"
 
 STORED = ("engine-slices", "engine-reload", "engine-aa", "engine-curve", "engine-correlation", "host-race", "host-log")
-"""Stored runs; those on cells have their own list, since they are made with a modelled rack."""
+"""Names of the stored runs; runs on cells have their own list, because they need a modelled rack."""
 CELLS = ("cells-flash-log", "cells-aa")
 
 _SMALL = ("--set", "sessions=4", "--set", "commits=2000", "--blocks", "6", "--seed", "1")
@@ -47,7 +47,7 @@ ALL = (*STORED, *CELLS, *MODELS, *PAIRS, "traces")
 
 
 def analysis_of(case: str, folder: Path) -> JsonObject:
-    """The analysis that today's code makes of a case; `folder` is for its evidence."""
+    """Return the analysis of a case by the current code; its evidence is put into `folder`."""
     from dbdyno.study.analysis.analyse import analyse
     from dbdyno.study.analysis.pair import analyse_pair
 
@@ -59,7 +59,7 @@ def analysis_of(case: str, folder: Path) -> JsonObject:
 
 
 def evidence_of(case: str, folder: Path) -> Run:
-    """A case's run folder below `folder`: unpacked, or recreated."""
+    """Return the run folder of a case below `folder`, unpacked or recreated."""
     place = folder / case
     if case in MODELS:
         made = CliRunner().invoke(_cli(), ["run", *MODELS[case], "--out", str(folder / "made")])
@@ -91,7 +91,7 @@ def _traces(folder: Path) -> JsonObject:
 
 
 def settled(analysis: JsonObject) -> JsonObject:
-    """The analysis without what depends on the moment."""
+    """Return the analysis without values that change with each run."""
     about = analysis["run"]
     fixed: dict[str, Any] = {"started_at": "2026-11-22T00:00:00+00:00", "tool_version": "0"}
     if about.get("virtual_s") is not None:
@@ -103,7 +103,7 @@ def settled(analysis: JsonObject) -> JsonObject:
 
 
 def pages(analysis: JsonObject) -> dict[str, str]:
-    """The terminal page, and what the HTML page says in words and numbers."""
+    """Return the terminal page, and the words and numbers of the HTML page."""
     from dbdyno.report.html import render_html
     from dbdyno.report.terminal import render_text
 
@@ -114,7 +114,7 @@ def pages(analysis: JsonObject) -> dict[str, str]:
 
 
 class _Words(HTMLParser):
-    """The text of a page, a line for each piece; a drawing is one line."""
+    """Parser that collects the text of a page, one line per piece; a drawing is one line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ def _words(html: str) -> str:
 
 
 def keep(case: str, analysis: JsonObject) -> None:
-    """Writes what a case is held to from now on."""
+    """Save the analysis to which the case will be compared from now on."""
     text = json.dumps(analysis, ensure_ascii=False, separators=(",", ":"))
     buffer = io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as packed:
@@ -153,13 +153,13 @@ def keep(case: str, analysis: JsonObject) -> None:
 
 
 def kept_analysis(case: str) -> JsonObject:
-    """The analysis that a case is held to."""
+    """Return the saved analysis to which the case is compared."""
     found: JsonObject = json.loads(gzip.decompress((KEPT / f"{case}.json.gz").read_bytes()))
     return found
 
 
 def differences(was: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Where two analyses differ; numbers with a fraction may in the tenth digit."""
+    """Yield the places where two analyses differ; numbers with a fraction may differ from the tenth digit on."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in [*was, *(key for key in now if key not in was)]:
             if key in was and key in now:
@@ -179,7 +179,7 @@ def differences(was: Any, now: Any, where: str = "") -> Iterator[str]:
 
 
 def same_words(was: str, now: str) -> bool:
-    """Whether two pages say the same: words exactly, numbers to the last digit but one."""
+    """Return True if two pages say the same: equal words, and numbers that agree to within 0.2 %."""
     number = re.compile(r"\d+(?:\.\d+)?")
     if number.sub("#", was) != number.sub("#", now):
         return False

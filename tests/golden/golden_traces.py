@@ -1,4 +1,4 @@
-"""Two small sets of traces, written anew each time: commits take a fifth longer in the second."""
+"""Two small sets of traces, written anew each time; in the second set, commits take a fifth longer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FILES = 6
 
 
 def two_sets(folder: Path) -> tuple[Path, Path]:
-    """Folders with the traces of before and after."""
+    """Write the traces before and after; return both folders."""
     return tuple(_written(folder / name, factor) for name, factor in (("before", 1.0), ("after", 1.2)))  # type: ignore[return-value]
 
 

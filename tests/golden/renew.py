@@ -1,4 +1,4 @@
-"""Takes over what today's code makes of the golden runs: python tests/golden/renew.py [CASE ...]
+"""Save the current results of the golden runs as expected: python tests/golden/renew.py [CASE ...]
 
 With `--evidence` the stored runs are recreated as well (an engine, a host and a rack of modelled cells are needed):
 only for a change of what a run records.
@@ -124,7 +124,7 @@ def make(case: str, folder: Path) -> Path:
 
 
 def make_on_cells(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A run on two modelled cells, and one of their base against itself."""
+    """Yield a run on two modelled cells, and a run that compares their base with itself."""
     from flash_rig import two_cells
 
     from dbdyno.cells import iorm_switch
@@ -138,7 +138,7 @@ def make_on_cells(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def store(case: str, run: Path) -> None:
-    """Packs a run without what is made of it and without what tells of this machine."""
+    """Pack a run without its derived files and without facts about this machine."""
     path = run / "manifest.json"
     manifest = json.loads(path.read_text())
     for facts in manifest["targets"].values():
@@ -160,7 +160,7 @@ def _nameless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def main(words: list[str]) -> None:
-    """Renews all cases, or those named."""
+    """Renew all cases, or the named ones."""
     os.cpu_count = lambda: 4  # type: ignore[assignment]
     cases = [word for word in words if not word.startswith("--")] or list(golden.ALL)
     with tempfile.TemporaryDirectory() as name:

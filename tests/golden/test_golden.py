@@ -1,6 +1,6 @@
-"""What is made of a run of each kind stays what it was: analysis.json, the terminal page, the HTML page.
+"""Results of a run of each kind do not change: analysis.json, the terminal page, and the HTML page.
 
-A difference that is wanted is taken over by `python tests/golden/renew.py`, and read in the diff.
+If a change is intended, run `python tests/golden/renew.py` and review the diff.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Dask scheduler and its workers as processes on 127.0.0.1, as they would run on hosts of their own."""
+"""A Dask scheduler and its workers as processes on 127.0.0.1, as if each ran on its own host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READY_S = 60
 
 @dataclass
 class Cluster:
-    """A scheduler and its workers; `kill` ends one as a crash does."""
+    """A scheduler and its workers; `kill` stops one abruptly, like a crash."""
 
     address: str
     scheduler: subprocess.Popen[str]
@@ -60,14 +60,14 @@ def started(
 
 
 def _drain(stream: IO[str]) -> None:
-    """Read what a process writes: it logs every lease, and would stand still after minutes, when the pipe is full."""
+    """Read a process's output, since it logs every lease and would block after some minutes, when the pipe is full."""
     with contextlib.suppress(ValueError):  # closed meanwhile
         for _ in stream:
             pass
 
 
 def fail() -> None:
-    """Fail on a worker."""
+    """Raise an error on a worker."""
     raise TargetError("planted", where="here", next_step="do better")
 
 
@@ -94,7 +94,7 @@ def add_worker(
     threads: int = 1,
     host: str = "127.0.0.1",
 ) -> None:
-    """Start one more worker; who calls ends it."""
+    """Start one more worker; the caller must stop it."""
     options = {
         "host": host,
         "nthreads": threads,

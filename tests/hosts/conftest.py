@@ -17,7 +17,7 @@ from skipped import skipped_on
 
 
 class Desk:
-    """Runs `dbdyno` in a folder of its own."""
+    """Runner of `dbdyno` in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def maria() -> Iterator[MariaServer]:
-    """A running MariaDB; skipped, with the command that installs it, where it is missing."""
+    """Yield a running MariaDB server; skip the test, with the command that installs it, if it is missing."""
     if reason := missing():
         pytest.skip(reason)
     with MariaServer() as running:

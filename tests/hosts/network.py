@@ -5,7 +5,7 @@
         with network.inside(1):
             subprocess.Popen(...)                # a process of host 1
 
-The kernel's own delay (`tc netem`) is missing in many kernels, so that a program between the hosts makes it.
+The kernel's own delay (`tc netem`) is missing in many kernels, so a program between the hosts adds the delay.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def skip_without_namespaces() -> None:
 
 
 class Network:
-    """Hosts 192.0.2.1 (the desk), 192.0.2.2 and so on; all ends with the block."""
+    """Network of hosts 192.0.2.1 (the desk), 192.0.2.2 and so on, which is removed at the end of the context."""
 
     def __init__(self, folder: Path, hosts: int) -> None:
         self.folder, self.hosts = folder, hosts
@@ -78,7 +78,7 @@ class Network:
 
     @contextlib.contextmanager
     def inside(self, host: int) -> Iterator[None]:
-        """What this thread starts and connects to meanwhile is on the network of a host."""
+        """Put what this thread starts and connects to in the meantime on the network of a host."""
         with Path("/proc/thread-self/ns/net").open() as ours, Path(f"/proc/{self.pids[host]}/ns/net").open() as theirs:
             _enter(theirs.fileno())
             try:

@@ -1,4 +1,4 @@
-"""A server, a scheduler and workers as hosts on networks of their own, and runs from the desk that is host 0."""
+"""Server, scheduler and workers as hosts on separate networks, with runs started from the desk, which is host 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHIM = Path(__file__).parents[1] / "lab" / "clock_shim.c"
 
 
 class NetworkPostgres(EmbeddedPostgres):
-    """A server that other hosts reach."""
+    """A PostgreSQL server that other hosts can reach."""
 
     def __init__(self, address: str, **settings: str) -> None:
         super().__init__(settings=settings)
@@ -36,7 +36,7 @@ class NetworkPostgres(EmbeddedPostgres):
         self._write("pg_hba.conf", f"{text}host all all {self.address}/24 scram-sha-256\n")
 
     def dsn(self) -> str:
-        """What hosts connect with."""
+        """Return the connection string for other hosts."""
         return make_conninfo("", **{**self.tcp_conninfo(), "host": self.address})
 
 
@@ -51,7 +51,7 @@ class Lab:
     held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def start_workers(self, hosts: int, *, clocks_s: Sequence[float] = (), drifts_ppm: Sequence[float] = ()) -> None:
-        """Start a scheduler on the desk and a worker on each host, whose clock is moved and drifts."""
+        """Start a scheduler on the desk, and on each host a worker whose clock is shifted and drifts."""
         options = {"host": self.network.address(0), "port": 0, "dashboard": False}
         with self.network.inside(0):
             scheduler, line = started("distributed.Scheduler", options, "Scheduler at:")
@@ -110,7 +110,7 @@ class Lab:
 
 @contextlib.contextmanager
 def lab(folder: Path, hosts: int, **settings: str) -> Iterator[Lab]:
-    """A server on a desk with `hosts` hosts beside it."""
+    """Yield a laboratory with a server on the desk and `hosts` other hosts."""
     with Network(folder, hosts + 1) as network, contextlib.ExitStack() as stack:
         server = NetworkPostgres(network.address(0), **settings)
         with network.inside(0):
@@ -121,5 +121,5 @@ def lab(folder: Path, hosts: int, **settings: str) -> Iterator[Lab]:
 
 
 def rows_of(run: Path, query: str) -> list[Any]:
-    """Rows of a query over the calls of a run."""
+    """Return the rows of a query on the calls of a run."""
     return duckdb.connect().execute(query.replace("calls", f"read_parquet('{run}/calls/*.parquet')")).fetchall()

@@ -1,4 +1,4 @@
-"""Clocks of hosts, shares of a load, and calls of several hosts as one part."""
+"""Clocks of hosts, shares of a load among hosts, and calls of several hosts in one part."""
 
 from __future__ import annotations
 

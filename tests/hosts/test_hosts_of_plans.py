@@ -1,4 +1,4 @@
-"""`[load] hosts` and `shared_folder`: what a plan may name, what a check shows, how evidence comes by the folder."""
+"""`[load] hosts` and `shared_folder`: allowed values, output of a check, and transfer of evidence by the folder."""
 
 from __future__ import annotations
 

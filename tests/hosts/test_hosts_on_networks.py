@@ -1,4 +1,4 @@
-"""Loads from hosts on networks of their own: delays, moved clocks, cuts; the server counts what they did."""
+"""Loads from hosts on separate networks, with delays, shifted clocks and cuts; the server counts the transactions."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def connected(found: Lab) -> psycopg.Connection[Any]:
 
 
 def load_sessions(conn: psycopg.Connection[Any]) -> int:
-    """Return the number of sessions of the arms; the runner's and the guardian's are none."""
+    """Return the number of the arms' sessions, without those of the runner and the guardian."""
     row = conn.execute("select count(*) from pg_stat_activity where application_name like 'dbdyno/%'").fetchone()
     return int(row[0]) if row else 0
 
 
 def check_calls(run: Path, counted: int, hosts: int) -> list[dict[str, Any]]:
-    """Each transaction is in evidence once, with its host; return what each block says of each host."""
+    """Check that each transaction is in evidence once, with its host; return the record of each host in each block."""
     (found,) = rows_of(run, "select count(*), count(distinct host) from calls where kind = 'transaction'")
     assert found == (counted, hosts)
     rows = [row for block in block_records(run) for row in block["report"]["hosts"]]  # type: ignore[index]
@@ -76,7 +76,7 @@ def check_calls(run: Path, counted: int, hosts: int) -> list[dict[str, Any]]:
 
 
 def check_clocks(rows: list[TableRow], clocks_s: tuple[float, ...], drifts_ppm: tuple[float, ...]) -> None:
-    """Each offset is the planted one, within its error and what the clock drifted in five minutes."""
+    """Check that each offset is the planted one, within its error and the clock's drift in five minutes."""
     for row in rows:
         number = int(row["host"].removeprefix("host-")) - 1
         drifted_ns = abs(drifts_ppm[number]) * 1e-6 * 300e9 if drifts_ppm else 0
@@ -149,7 +149,7 @@ def test_the_calls_are_those_that_the_server_counts_by_statement(desk: Desk, tmp
 
 
 def difference_ms(model: Any) -> tuple[float, float, float]:
-    """The second arm's median beyond the first one's, and the ends of its interval."""
+    """Return how much the second arm's median exceeds the first one's, and the ends of the interval [ms]."""
     (row,) = [row for row in model["metrics"] if row["metric"] == "p50" and row["arm"] == 1]
     base = row["base_value"] / 1e6
     return base * (row["ratio"] - 1), base * (row["low"] - 1), base * (row["high"] - 1)
@@ -170,7 +170,7 @@ def test_a_planted_difference_is_found_as_on_one_machine(four: Lab, desk: Desk, 
 
 
 def groups_of(run: Path, blocks: int, folder: Path) -> Iterator[Path]:
-    """Consecutive measured blocks of a run as runs of `blocks` blocks each; no block is in two of them.
+    """Yield groups of `blocks` consecutive measured blocks of a run, each as a run folder; no block is in two groups.
 
     A block's arms are in random order of its own, and the block is the unit of inference: each group is what a shorter
     run would have recorded.
@@ -225,7 +225,7 @@ def test_two_equal_arms_are_said_to_differ_in_one_of_twenty(
 
 
 class Begun:
-    """A run over the hosts in a process of its own, which has two blocks."""
+    """A run over the hosts in its own process, with two blocks so far."""
 
     def __init__(self, found: Lab, desk: Desk, plan: str) -> None:
         assert found.cluster is not None
@@ -238,14 +238,14 @@ class Begun:
         assert until(condition, limit_s, pause_s=0.2), (self.desk.folder / "said").read_text()
 
     def cut(self, host: int) -> None:
-        """Cut a host off until its worker has ended; nothing of the run is left there then."""
+        """Disconnect a host and wait until its worker has ended; after that, nothing of the run remains there."""
         assert self.found.cluster is not None
         self.found.network.cut(host)
         worker = self.found.cluster.workers[host - 1]
         self.wait_for(lambda: worker.poll() is not None)
 
     def heal(self, host: int) -> None:
-        """Join the host again; its worker is started again, as `dask worker` does by itself."""
+        """Reconnect the host and restart its worker, as `dask worker` does by itself."""
         self.found.network.delay(host, 0.001)
         self.found.start_worker(host)
 

@@ -40,7 +40,7 @@ SetEnv PYTHONPATH={path}
 
 @pytest.fixture
 def ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """A server on which the tests' own user logs in, as three hosts: its ports."""
+    """Yield the ports of a server that lets the user who runs the tests log in, as three hosts."""
     if SSHD is None:
         pytest.skip("OpenSSH's server is not here; make setup-test")
     with contextlib.ExitStack() as probes:

@@ -1,4 +1,4 @@
-"""Load on a live engine from many hosts: one run, every operation there, each host known."""
+"""Load on a live engine from many hosts: one run, complete evidence, and the host of each operation is known."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_open_loops_share_the_rate(two: Cluster, desk: Desk, dsn: str, counted: 
 
 
 class Begun:
-    """A run of many blocks in a process of its own, with what the tests look at."""
+    """A run of many blocks in its own process, and what the tests inspect of it."""
 
     def __init__(self, desk: Desk, dsn: str, found: Cluster, blocks: int = 12) -> None:
         plan = written(desk, dsn, blocks=blocks)

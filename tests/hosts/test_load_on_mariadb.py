@@ -1,4 +1,4 @@
-"""Load on MariaDB from several hosts: every operation there, nothing left, a lost host."""
+"""Load on MariaDB from several hosts: complete evidence, no remaining sessions, and a lost host."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def opened(connection: dict[str, Any], sessions: int = 3) -> Iterator[Any]:
-    """A load of one arm whose sessions are open."""
+    """Open the sessions of a load with one arm; yield the load."""
     spec: LoadSpec = {
         "seed": 1,
         "protocol": "simple",
@@ -125,7 +125,7 @@ def test_only_the_noted_sessions_of_mariadb_end(maria: MariaServer) -> None:
 
 
 class Noting:
-    """A server that counts what it is asked."""
+    """Server that records the requests that it gets."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []
@@ -154,7 +154,7 @@ def test_a_server_is_asked_for_other_sessions_only_and_closed_ones_are_forgotten
 
 
 def check_frozen_worker(desk: Desk, dsn: str, sessions: Callable[[], int], found: Cluster) -> None:
-    """Sessions of a host that stands still end at the server, and the run ends, while it still stands."""
+    """Check that a frozen host's sessions end at the server, and that the run ends, while the host is still frozen."""
     run = Begun(desk, dsn, found, blocks=40)
     own = sessions()
     os.kill(found.workers[0].pid, signal.SIGSTOP)

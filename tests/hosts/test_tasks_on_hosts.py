@@ -1,4 +1,4 @@
-"""Work that is tasks, on the workers of a scheduler: results are those of one machine."""
+"""Tasks on the workers of a scheduler give the same results as on one machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from skipped import skipped_on
 from waiting import until
 
 CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
-"""What a clock of the real world measured."""
+"""Results that depend on a real clock."""
 
 
 def test_a_run_on_a_model_has_the_same_parts_to_the_byte(two: Cluster, desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Whatever a file holds: it is read or refused with its place, soon, and what is read becomes a run that can be read.
+"""Any content of a file is quickly read, or refused with the place of the error; what is read becomes a valid run.
 
 The texts begin as outputs of every program and are then broken. `make soak` breaks more of them; DYNO_FUZZ_SEED sets
 which.
@@ -42,7 +42,7 @@ SEED = int(os.environ.get("DYNO_FUZZ_SEED", random.SystemRandom().randrange(1 <<
 
 
 def broken(text: str, dice: random.Random) -> str:
-    """A text with one to four wounds: a piece cut, doubled, moved, or replaced by something nasty."""
+    """Return the text with one to four parts cut out, doubled, moved, or replaced by something nasty."""
     for _ in range(dice.randint(1, 4)):
         a = dice.randrange(len(text) + 1)
         b = min(len(text), a + dice.choice((0, 1, 1, 2, 5, 40, 400)))
@@ -52,7 +52,7 @@ def broken(text: str, dice: random.Random) -> str:
 
 
 def break_all(rounds: int, folder: Path) -> tuple[int, int]:
-    """Break every output that often; gives how many were read, and how many refused."""
+    """Break every output `rounds` times; return how many were read, and how many were refused."""
     counts = [0, 0]
     for path in outputs():
         whole = path.read_text()

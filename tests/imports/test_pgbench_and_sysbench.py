@@ -1,4 +1,4 @@
-"""Outputs that pgbench 15 and sysbench 1.0 really wrote: read to the digit, equal to what they say of themselves."""
+"""Real outputs of pgbench 15 and sysbench 1.0: read to the last digit, and consistent with their own totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each reader takes out of an output: the numbers that stand there, in ns and per second, and nothing else."""
+"""Each reader takes from an output only the numbers in it, in ns and per second."""
 
 from __future__ import annotations
 

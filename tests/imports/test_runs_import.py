@@ -1,4 +1,4 @@
-"""`dbdyno runs import`: a run that compare, trend, report, stats and sql read; errors that write nothing."""
+"""`dbdyno runs import`: a run that compare, trend, report, stats and sql can read; errors leave nothing behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = 10**9
 
 
 def pgbench(folder: Path, name: str, tps: float, *, seconds: int = 12) -> Path:
-    """A summary of pgbench with lines of progress, of which every one scatters a little."""
+    """Write a pgbench summary with progress lines, whose values vary a little."""
     rates = [tps * (1 + 0.004 * ((at * 7) % 5 - 2)) for at in range(seconds)]
     lines = [
         f"progress: {at + 1}.0 s, {rate:.1f} tps, lat {4000 / rate:.3f} ms stddev 0.5, 0 failed"
@@ -33,7 +33,7 @@ def pgbench(folder: Path, name: str, tps: float, *, seconds: int = 12) -> Path:
 
 
 OFTEN = ("pgbench_progress.txt", "pgbench.log", "hyperfine.json")
-"""Sums, single operations, and several commands; the others are like one of them."""
+"""Outputs for the usual tests: with sums, with single operations, and with several commands; others resemble them."""
 
 
 @pytest.mark.parametrize("name", but([path.name for path in outputs()], *({p.name for p in outputs()} - {*OFTEN})))

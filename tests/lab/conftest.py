@@ -1,4 +1,4 @@
-"""Fixtures of live runs: one server that dbdyno did not start, for the whole session, and small plans for it."""
+"""Fixtures for live runs: one server that dbdyno did not start, for the entire test session, and small plans for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dbdyno.base.decisions import WITHHOLDING
 ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
 
 RESTING = "select 1 from pg_sleep(0.001);"
-"""A load that leaves the processors to the other tests: most tests of runs need transactions, not many of them."""
+"""Load that leaves the processors to other tests, because most tests of runs need only a few transactions."""
 
 
 class Lab:
@@ -104,7 +104,7 @@ def lab(tmp_path: Path, dsn: str) -> Lab:
 
 @pytest.fixture
 def delay(dsn: str) -> Iterator[Delay]:
-    """Return what reads the setting that `reloading` varies."""
+    """Return a function that reads the setting that `reloading` varies."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         yield Delay(conn)
 

@@ -34,7 +34,7 @@ from dbdyno.study.analysis.measured.measures import measure
 
 PATIENCE_S = 120.0
 HUNG_S = 600.0
-"""Longer than a busy machine needs to analyse a run and to draw its report, during which nothing is told."""
+"""Longer than a busy machine takes to analyse a run and draw its report, with no other sign of progress [s]."""
 
 SETTING = "wal_writer_delay"
 PLAN = """title = "faults"
@@ -63,7 +63,7 @@ settings = {{wal_writer_delay = "500ms"}}
 
 
 class BrokenError(AssertionError):
-    """A documented promise did not hold."""
+    """A documented promise was broken."""
 
 
 class Bench:
@@ -167,8 +167,9 @@ class Injection:
         return outcome + self.settle()
 
     def await_end(self) -> int:
-        """Return the run's exit code. A run hangs if nothing at all has happened for `HUNG_S`, so a slow machine is no
-        hang."""
+        """Return the run's exit code; fail if nothing at all has happened for `HUNG_S`, which a slow machine does not
+        cause.
+        """
         seen, since = "", time.monotonic()
         while (code := self.running.poll()) is None:
             now = self.errors() + str(sorted(path.name for path in self.folder.glob("runs/*/*/*")))

@@ -41,7 +41,7 @@ class FaultyNetwork:
         self.cut()
 
     def cut(self) -> None:
-        """Reset every connection; new ones follow `mode`."""
+        """Reset every connection; new connections behave as `mode` says."""
         with self._lock:
             known, self._open = self._open, set()
         for one in known:
@@ -51,7 +51,7 @@ class FaultyNetwork:
             one.close()
 
     def heal(self) -> None:
-        """Forward again; swallowed bytes and their connections are lost."""
+        """Forward again; discarded bytes and their connections are lost."""
         self.mode = "pass"
         self.cut()
 

@@ -21,7 +21,7 @@ def reloading(lab, **more) -> str:
 
 
 class Delay:
-    """`wal_writer_delay` of a server, read again and again by one session."""
+    """`wal_writer_delay` of a server, read repeatedly by one session."""
 
     def __init__(self, conn: psycopg.Connection) -> None:
         self.conn = conn

@@ -26,7 +26,7 @@ after_sql = "insert into marks values ('after')"
 
 
 KILLS = 20
-"""Half a minute of them here; the soak of faults injects hundreds."""
+"""Number of kills, which take half a minute; the soak of faults injects hundreds."""
 
 
 def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, delay):

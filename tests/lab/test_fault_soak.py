@@ -29,7 +29,7 @@ from fault_injection import HUNG_S, Bench, BrokenError, Injection
 from together import together
 
 PROMISED_S = 60.0
-"""In which a run ends by itself on a silent network: 30 s, and the busy machine of a soak."""
+"""Time within which a run must end on a silent network: 30 s, doubled for the busy machine of a soak [s]."""
 FAULTS = int(os.environ.get("DBDYNO_FAULTS", "350"))
 FIRST = int(os.environ.get("DBDYNO_FAULT_FROM", "0"))
 WORKERS = int(os.environ.get("DBDYNO_FAULT_WORKERS", "2"))
@@ -56,7 +56,7 @@ def kill_both(_: Bench, case: Injection) -> None:
 
 
 def kill_backend(bench: Bench, case: Injection) -> None:
-    """The server terminates all sessions and restarts."""
+    """Kill a server process: the server terminates all sessions and restarts."""
     with psycopg.connect(bench.direct) as conn:
         row = conn.execute("select pid from pg_stat_activity where application_name like 'dbdyno%' limit 1").fetchone()
     _kill(row[0] if row else None)
@@ -73,7 +73,7 @@ def restart_server(bench: Bench, case: Injection) -> None:
 
 
 def stop_server_and_kill_runner(bench: Bench, case: Injection) -> None:
-    """The guardian finds the server down; it comes back after a while."""
+    """Kill the runner while the server is down; the guardian finds it down, and the server returns after a while."""
     bench.engine.stop()
     _kill(case.running.pid)
     time.sleep(bench.dice.uniform(1, 6))
@@ -106,7 +106,7 @@ def cut_network(bench: Bench, case: Injection) -> None:
 
 
 def silent_network(bench: Bench, case: Injection) -> None:
-    """The network stays silent; SIGTERM follows after two seconds."""
+    """Silence the network, and send SIGTERM two seconds later."""
     bench.network.mode = "silent"
     time.sleep(2)
     _kill(case.running.pid, signal.SIGTERM)
@@ -120,7 +120,7 @@ def silent_network_two_signals(bench: Bench, case: Injection) -> None:
 
 
 def silent_network_without_a_signal(bench: Bench, case: Injection) -> None:
-    """The network stays silent and no signal comes; the run ends by itself within the promised time."""
+    """Silence the network and send no signal; the run must end by itself within the promised time."""
     bench.network.mode = "silent"
     begun = time.monotonic()
     case.running.wait(HUNG_S)
@@ -137,7 +137,7 @@ def terminate(_: Bench, case: Injection) -> None:
 
 
 def full_disk(_: Bench, case: Injection) -> None:
-    """Limit the size of files of the process at random, as a full disk does."""
+    """Limit the process's files to a random size, which has the effect of a full disk."""
 
 
 full_disk.prepare = lambda case: case.prefix.extend(  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ clock_steps.prepare = _with_shim  # type: ignore[attr-defined]
 
 
 def two_runs(bench: Bench, case: Injection) -> str | None:
-    """A second run that alters the same setting is refused while the first is running."""
+    """Start a second run that alters the same setting; it is refused while the first is running."""
     second = case.start("second")
     second.wait(HUNG_S)
     said = (case.folder / "second.err").read_text()

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 SECRET = "Zq7hunterValue"
-"""Stands in a row, where the server can echo it: in messages, DETAIL, CONTEXT, and text of functions."""
+"""Value in a row that the server can echo: in messages, DETAIL, CONTEXT, and function texts."""
 
 HIDDEN = f"""
 create table hidden (v text unique, n int check (n < 5));

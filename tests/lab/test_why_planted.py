@@ -18,7 +18,7 @@ from why_planted import RESET, SETTINGS, Case, asked, hit, run_sql, told, why_of
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 LEAST = 18
-"""Of 20."""
+"""Smallest number of named causes, out of 20."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Cases with which the rules were written."""
+"""Cases that were used to write the rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WRITE = (
     "\\set i random(1, 60000)\nupdate orders set amount = amount + 1"
     " where id = any (array(select 1 + (:i + n * 2953) % 60000 from generate_series(1, 20) n));"
 )
-"""Twenty rows on as many pages, so that whole pages are most of the log: one row's cost nothing on a fast disk."""
+"""Script that updates rows on twenty pages, so that full-page images are most of the WAL; one page is too cheap."""
 NO_INDEX = tuple(
     f"alter database postgres set enable_{one} = off" for one in ("indexscan", "bitmapscan", "indexonlyscan")
 )

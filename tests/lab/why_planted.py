@@ -34,14 +34,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "snapshot"))
 Engine = EmbeddedPostgres
 Planting = Callable[[Engine], contextlib.AbstractContextManager[None]]
 MORE = 4
-"""So many times the blocks, where the tool says that it takes more of them."""
+"""Factor for the number of blocks when the tool reports that more blocks are needed."""
 RESET = (
     "alter database postgres reset all",
     "drop schema public cascade",
     "create schema public",
     "create extension pg_stat_statements",
 )
-"""What is there before a case."""
+"""Statements that restore the initial state before a case."""
 SETTINGS: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements",
     "autovacuum": "off",
@@ -50,8 +50,9 @@ SETTINGS: dict[str, Any] = {
     "max_wal_size": "4GB",
     "wal_recycle": "off",
 }
-"""The log is never written over old segments, so that a checkpoint takes no work off whoever writes it: with the
-default, a storm of checkpoints was 16 % faster than none."""
+"""Settings of the server. WAL segments are not recycled, so that checkpoints do not save work for sessions that write
+WAL: with the default, a storm of checkpoints was 16 % faster than none.
+"""
 
 _PLAN = """\
 title = "planted"
@@ -209,7 +210,7 @@ def by_session(*statements: str, hold_s: float, pause_s: float = 0.005) -> Plant
 
 
 def by_hogs(number: int = 8) -> Planting:
-    """Plant programs that use every processor."""
+    """Twenty cases that were written before the rules were tuned, and not examined until the rules were finished."""
 
     @contextlib.contextmanager
     def plant(engine: Engine) -> Iterator[None]:
@@ -304,7 +305,7 @@ def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> JsonObject:
 
 
 def hit(case: Case, why: JsonObject) -> bool:
-    """Return True if the planted cause is named first."""
+    """Return True if the planted cause is the first one named."""
     first = why["causes"][0] if why["causes"] else None
     return (
         first is not None and first["code"] in case.names_it and case.about in f"{first['about']} {first['sentence']}"
@@ -312,7 +313,7 @@ def hit(case: Case, why: JsonObject) -> bool:
 
 
 def told(case: Case, why: JsonObject, began: float) -> str:
-    """Return a line of the score."""
+    """Return one line of the score."""
     named = "; ".join(f"{one['code']} {100 * (one['share'] or 0):.0f} %: {one['sentence']}" for one in why["causes"])
     word = "hit " if hit(case, why) else "MISS"
     took = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Which room of the package may import which, and the map that ARCHITECTURE.md shows of it.
+"""Allowed imports between the rooms of the package, and the map of them in ARCHITECTURE.md.
 
 python tests/manners/arrows.py     # writes the map and the table of rooms into ARCHITECTURE.md
 """
@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"pages"},
     "ui": {"advise", "evidence", "judge", "snapshot", "cells", "move", "trace", "study", "pages", "report"},
 }
-"""What a room may import beside itself and what is for everybody."""
+"""Rooms that each room can import, apart from itself and the common rooms."""
 EVERYBODY = {"_core", "base", "page"}
 VALUES = {
     "bench": {
@@ -46,15 +46,14 @@ VALUES = {
     "trace": {"stats.quantiles"},
     "imports": {"study.plan.plan"},
 }
-"""What a room may take of another that it does not stand on: values that know nothing of who runs them, functions of
-numbers."""
+"""Modules that a room can import although it may not import their room: plain values, and functions of numbers."""
 BEGIN, END = "<!-- rooms: made by tests/manners/arrows.py -->", "<!-- end of rooms -->"
 HEADS_BEGIN, HEADS_END = "<!-- heads: made by tests/manners/arrows.py -->", "<!-- end of heads -->"
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def layers() -> list[list[str]]:
-    """The rooms from those that everything stands on up: each stands on rooms of the layers before it."""
+    """Return the rooms in layers, the most basic first; each room imports only rooms of earlier layers."""
     found: list[list[str]] = []
     left = dict(MAY_IMPORT)
     while left:
@@ -68,7 +67,7 @@ def layers() -> list[list[str]]:
 
 
 def diagram() -> str:
-    """The map as text, the command line on top."""
+    """Return the map as text, with the command line at the top."""
     lines = ["cli".ljust(10) + "imports every room"]
     for layer in reversed(layers()):
         lines.append("-" * 60)

@@ -1,4 +1,4 @@
-"""What each engine answers, in one table made of the code, which docs/reference/engines.md shows.
+"""What each engine supports: one table generated from the code, shown in docs/reference/engines.md.
 
 python tests/manners/engines.py     # writes that page
 """

@@ -1,4 +1,4 @@
-"""A folder that a stranger has filled: whatever is run or imported from it leaves a mark."""
+"""A folder that an attacker has filled: any program that runs from it, or module imported from it, leaves a mark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PACKAGES = (
 )
 PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config", "pg_dump", "ssh", "sh", "git", "lsblk", "chromium")
 IN_SCRIPTS = ("ls", "tail", "sed", "uname", "dirname", "basename", "locale", "grep", "expr", "cat")
-"""What programs that are scripts start by name: Debian's pg_config, R."""
+"""Programs that scripts start by name, such as Debian's pg_config and R."""
 
 
 class HostileFolder:
-    """Every module of the standard library and every program is shadowed here."""
+    """Folder with a fake of every module of the standard library and every program."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,5 +36,5 @@ class HostileFolder:
 
     @property
     def taken(self) -> list[str]:
-        """What of it was run."""
+        """Return the names of the fakes that ran."""
         return sorted(set(self.mark.read_text().splitlines())) if self.mark.exists() else []

@@ -1,4 +1,4 @@
-"""Write the help that the native program prints, from the commands that Python has.
+"""Write the help that the native program prints, from the commands defined in Python.
 
 python tests/manners/native_help.py
 """

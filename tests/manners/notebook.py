@@ -1,4 +1,4 @@
-"""The notebook of the Python API, docs/learn/laboratory.ipynb: its cells, and their execution without Jupyter.
+"""Notebook of the Python API, docs/learn/laboratory.ipynb: its cells, and how to execute them without Jupyter.
 
 python tests/manners/notebook.py     # writes the notebook, with what its cells showed in a run
 """
@@ -106,7 +106,7 @@ def _inside(folder: Path) -> Iterator[None]:
 
 
 def executed(folder: Path) -> tuple[list[TableRow], JsonObject]:
-    """Execute the cells in a folder; return the notebook's cells with what each showed, and the names they left."""
+    """Execute the cells in a folder; return the cells with their outputs, and the names that they defined."""
     names: JsonObject = {}
     cells: list[TableRow] = []
     with _inside(folder):
@@ -119,7 +119,7 @@ def executed(folder: Path) -> tuple[list[TableRow], JsonObject]:
 
 
 def _shown(source: str, names: JsonObject) -> list[TableRow]:
-    """Execute a cell as Jupyter does: the value of a last expression is what it shows."""
+    """Execute a cell as Jupyter does, and return its output; the value of a last expression is part of it."""
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(io.StringIO()):

@@ -24,7 +24,7 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _RUST = re.compile(r"(?:^[ \t]*//[/!][^\n]*\n)+", re.MULTILINE)
 
 Text = tuple[str, str]
-"""Place and text."""
+"""Place of a text, and the text."""
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
@@ -62,7 +62,7 @@ def helps() -> Iterator[Text]:
 
 
 def errors() -> Iterator[Text]:
-    """Yield message and next step of each error as the source writes it."""
+    """Yield the message and the next step of each error as they are in the source."""
     for place, tree in _modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith("Error") and node.args:
@@ -73,7 +73,7 @@ def errors() -> Iterator[Text]:
 
 
 def pages() -> Iterator[Text]:
-    """Yield the paragraphs of the pages of docs, code and tables left out."""
+    """Yield the paragraphs of the documentation pages, without code and tables."""
     for path in sorted((ROOT / "docs").rglob("*.md")):
         for part in re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL).split("\n\n"):
             if len(part.split()) > 8 and not part.lstrip().startswith(("|", "#")):
@@ -101,7 +101,7 @@ KINDS: dict[str, Callable[[], Iterator[Text]]] = {
 
 
 def draw(kind: str, seed: int, count: int) -> list[Text]:
-    """Return some texts of a kind at random; the same seed draws the same texts of the same tree."""
+    """Return some random texts of a kind; the same seed gives the same texts for an unchanged tree."""
     texts = list(KINDS[kind]())
     return random.Random(f"{seed} {kind}").sample(texts, min(count, len(texts)))
 

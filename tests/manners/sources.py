@@ -1,4 +1,4 @@
-"""The source of the package as its tests look at it: each file is read and parsed once in a process."""
+"""Source of the package for the tests that inspect it: each file is read and parsed once per process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 @cache
 def _parse_all() -> None:
-    """Parse the package. Collections of garbage are left out: of a million nodes they take longer than parsing."""
+    """Parse the package with garbage collection off, which would take longer than parsing a million nodes."""
     gc.disable()
     for path in PYTHON:
         nodes(text(path))

@@ -1,4 +1,4 @@
-"""What `make audit` says of pip-audit's report: a package that was not looked up is not one that is well."""
+"""Report of `make audit` on pip-audit's output: a package that was not checked does not count as safe."""
 
 from __future__ import annotations
 

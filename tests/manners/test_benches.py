@@ -1,4 +1,4 @@
-"""Every bench works: each runs in its smallest size; what it measured becomes the page of figures.
+"""Every bench works: each runs at its smallest size, and its figures become the page of figures.
 
 A bench was broken for weeks, since nothing ran it.
 """
@@ -36,7 +36,7 @@ HELPERS |= {"wide_peers"}
 
 
 def bench(name: str, *options: str, results: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """One run of a bench."""
+    """Run a bench and return its process."""
     environment = {**os.environ, **({RESULTS: str(results)} if results else {})}
     command = [sys.executable, f"benches/{name}.py", *options]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -56,7 +56,7 @@ def test_it_runs_in_its_smallest_size(name: str):
 
 
 def line(**more: Any) -> dict[str, Any]:
-    """A line of a result."""
+    """Return one line of a results file."""
     base = {"date": "2026-11-27T10:00Z", "commit": "abcdef01", "machine": "2 x made", "load": 0.1}
     return (
         base | {"command": "python benches/stats.py", "bench": "stats", "what": "w", "value": 2.0, "unit": "s"} | more

@@ -1,10 +1,9 @@
-"""No circles: files that need one another cannot be read, tested or moved one at a time.
+"""No import cycles: files that need one another cannot be read, tested or moved separately.
 
-Between the files of a crate: `use crate::…`, `use super::…`, and paths within the code that begin with these
-or with a module that was taken in so. A folder's `mod.rs` or `lib.rs` stands
-for what it re-exports, so a file that takes a name from it takes it from the file that defines it.
-Between Python modules: all imports, at the top of a module, within a function, and those for the type
-checker alone: a type that two modules share belongs into a leaf. No circle is left.
+Imports between the files of a crate are `use crate::…`, `use super::…`, and paths within the code that begin with these
+or with a module imported by them. A name that a folder's `mod.rs` or `lib.rs` re-exports counts as an import from the
+file that defines it. Imports between Python modules are all imports: at the top of a module, within a function, and for
+the type checker only, because a type that two modules share belongs in a leaf module. No cycle is allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src"))
 PACKAGES = (ROOT / "python", ROOT / "packages" / "dbdyno-rig")
 
 COMPILED = "_core"
-"""The module that is not a file of Python."""
+"""Module that is compiled and has no Python file."""
 
 _USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+((?:crate|super|self)::[^;]+);", re.MULTILINE)
 
@@ -33,7 +32,7 @@ Graph = dict[str, set[str]]
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Groups of nodes that reach one another (Tarjan), each sorted."""
+    """Return the groups of nodes that reach one another (Tarjan), each sorted."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -62,7 +61,7 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def paths(text: str) -> Iterator[list[str]]:
-    """The paths of a `use`, its braces unfolded."""
+    """Yield the paths of a `use`, with its braces expanded."""
     text = re.sub(r"\s+as\s+\w+", "", text)
     if "{" not in text:
         yield [part.strip() for part in text.split("::")]
@@ -83,7 +82,7 @@ def paths(text: str) -> Iterator[list[str]]:
 
 
 def modules(source: Path) -> dict[tuple[str, ...], str]:
-    """Files of a crate by their module path."""
+    """Return the text of each file of a crate by its module path."""
     found = {}
     for path in source.rglob("*.rs"):
         parts = path.relative_to(source).with_suffix("").parts
@@ -94,7 +93,7 @@ def modules(source: Path) -> dict[tuple[str, ...], str]:
 
 
 def rust(source: Path) -> Graph:
-    """Which file takes something from which other file of the crate."""
+    """Return which files of the crate each file imports from."""
     texts = modules(source)
     graph: Graph = {}
     for own, text in texts.items():
@@ -121,7 +120,7 @@ def within(code: str, use: str) -> Iterator[list[str]]:
 
 
 def resolved(texts: dict[tuple[str, ...], str], path: tuple[str, ...]) -> tuple[str, ...]:
-    """The file that a path leads into, through the re-exports of its folder."""
+    """Return the file to which a path leads, through the re-exports of its folder."""
     at = path
     while at and at not in texts:
         at = at[:-1]
@@ -141,7 +140,7 @@ def resolved(texts: dict[tuple[str, ...], str], path: tuple[str, ...]) -> tuple[
 
 
 def python() -> Graph:
-    """Which module of the packages imports which."""
+    """Return which modules of the packages each module imports."""
     files = {
         ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
         for package in PACKAGES
@@ -155,7 +154,7 @@ def python() -> Graph:
 
 
 def imported(node: ast.AST, files: Container[str]) -> Iterable[str]:
-    """What an import needs: the module of a name, and of a package only what is taken from itself."""
+    """Return the modules that an import needs; of a package, only if a name is imported from the package itself."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):

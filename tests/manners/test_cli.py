@@ -1,4 +1,4 @@
-"""How the command line behaves, whatever the command."""
+"""Behaviour of the command line that all commands share."""
 
 from __future__ import annotations
 

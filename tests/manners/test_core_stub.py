@@ -1,4 +1,4 @@
-"""The stub of the Rust core names what is there, and nothing else."""
+"""The stub of the Rust core lists exactly the names in the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents show is there: commands, links, plans, scripts, keys, checks, columns."""
+"""Everything that the documents mention exists: commands, links, plans, scripts, keys, checks, columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def command_lines(path: Path) -> list[list[str]]:
-    """Every `dbdyno ...` of a page: in blocks without a language or of a shell, and in code within a line."""
+    """Return every `dbdyno ...` command of a page: in blocks of a shell or without a language, and in inline code."""
     text = path.read_text()
     lines: list[str] = []
     for block in (*fenced(text, ""), *fenced(text, "sh")):
@@ -64,7 +64,7 @@ def shown() -> list[object]:
 
 
 def parse(words: list[str]) -> None:
-    """As the command line would, up to the call; a name alone needs no arguments."""
+    """Parse a command as the command line would, without running it; a command's name without arguments is accepted."""
     command: click.Command = cli
     context = click.Context(cli, info_name="dbdyno")
     while isinstance(command, click.Group):
@@ -97,7 +97,7 @@ def test_enough_commands_were_found() -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """The anchors that a renderer of Markdown gives the headings of a page."""
+    """Return the anchors that a Markdown renderer gives the headings of a page."""
     heads = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 

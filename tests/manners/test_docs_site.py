@@ -1,4 +1,4 @@
-"""The documentation site: every page is in its contents, and a page that is read loads nothing from the network."""
+"""Documentation site: its contents list every page, and a displayed page loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 MADE = "reference/cli.md"
-"""The page that is made of the commands when the site is built."""
+"""Page that is generated from the commands when the site is built."""
 LOADED = {
     "apple-touch-icon",
     "dns-prefetch",
@@ -32,13 +32,13 @@ LOADED = {
     "preload",
     "stylesheet",
 }
-"""What a browser asks for by itself where a page has a link of this kind in its head."""
+"""Kinds of link in a page's head whose targets a browser requests by itself."""
 ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 STYLED = re.compile(r"@import\s+(?:url\()?\s*[\"']?([^\"')\s;]+)|url\(\s*[\"']?([^\"')]+)", re.IGNORECASE)
 
 
 class Asked(HTMLParser):
-    """What a browser asks for when it opens a page, and the anchors of the page."""
+    """Addresses that a browser requests when it opens a page, and the page's anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Asked(HTMLParser):
 
 
 def styled(text: str) -> list[str]:
-    """The addresses in a style."""
+    """Return the addresses in a style sheet."""
     return [imported or shown for imported, shown in STYLED.findall(text)]
 
 

@@ -1,4 +1,4 @@
-"""Examples in docstrings give what they say."""
+"""Examples in docstrings give the results that they show."""
 
 from __future__ import annotations
 

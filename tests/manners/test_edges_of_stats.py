@@ -1,4 +1,4 @@
-"""Values that no mean can be formed of, groups too small for a test, tables without rows: an answer or a reason."""
+"""Values that have no mean, groups too small for a test, tables without rows: each gives a result or a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""-o writes what its suffix says or nothing; `runs` fits the screen; 'last' names a run with evidence."""
+"""-o writes the format of its suffix or nothing; `runs` fits the screen; 'last' is the last run with evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(*words: str | Path, **environment: str) -> Result:
 
 
 def made(folder: Path, title: str, *, blocks: int, status: str) -> str:
-    """A run that ended so, with so many whole blocks."""
+    """Create a run with this status and that many complete blocks; return its name."""
     found = new_run(folder, title, {"title": title, "blocks_planned": 20}, name=title)
     for index in range(blocks):
         found.add_block(Block(index, "measure", 0, 1, 0, []))

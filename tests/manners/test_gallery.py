@@ -1,4 +1,4 @@
-"""Every page of the gallery is executed: small by default, as it is written in the soak."""
+"""Every page of the gallery is executed: at a small size by default, and as written in the soak."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _tool() -> ModuleType:
 gallery = _tool()
 PAGES = gallery.pages()
 DIRECT = ("trend", "profile", "timeline")
-"""Figures that a command writes under the page's own name."""
+"""Commands that write their figure under the page's own name."""
 SEEDED = [name for name, page in PAGES.items() if page.texts("text") and not page.texts("sql")]
 
 

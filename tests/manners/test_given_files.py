@@ -1,4 +1,4 @@
-"""Files that a user names: one without an end, or nested without measure, is an error that comes soon."""
+"""Files that a user names: an endless file, or one nested without limit, soon gives an error."""
 
 from __future__ import annotations
 

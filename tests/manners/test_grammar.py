@@ -1,4 +1,4 @@
-"""One grammar for all commands: one name for one thing, in help that can be read once."""
+"""One grammar for all commands: one name for each thing, and help that is understood in one reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN = {
     "a dry run": ("--dry-run", re.compile(r"[Ss]how what would happen|Show the plan; read no row")),
     "a confirmation": ("--yes", re.compile(r"without asking")),
 }
-"""The name that an option with this meaning bears; the meaning is recognised by its help."""
+"""Name that an option must have for each meaning, which is recognised by the option's help."""
 ELSEWHERE = {"--map", "--prove"}
 
 

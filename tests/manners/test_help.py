@@ -1,4 +1,4 @@
-"""`dbdyno help`: topics, the help of commands, and what to do where neither is named."""
+"""`dbdyno help`: topics, the help of commands, and the next step if there is no such topic or command."""
 
 from __future__ import annotations
 

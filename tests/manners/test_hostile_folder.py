@@ -1,4 +1,4 @@
-"""Nothing runs that the user did not name: the folder a command is started in is nobody's."""
+"""Only programs that the user named are run: the current folder is not trusted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STARTERS = {
     "ui/drawing.py",
     "ui/preparer.py",
 }
-"""The files that start processes. A new one comes with a command of its own below."""
+"""Files that start processes; for a new file, add a command that tests it below."""
 
 PLAN = """title = "hostile"
 [workload]
@@ -73,7 +73,7 @@ def hostile(tmp_path: Path) -> HostileFolder:
 
 
 def dbdyno(hostile: HostileFolder, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command as its console script runs it, with the folder first on PATH in three ways that count on it."""
+    """Run the command as its console script does, with the folder first on PATH in three ways that could find it."""
     env = {**os.environ, "PATH": f".::{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
     env.pop("PYTHONPATH", None)
     return subprocess.run(

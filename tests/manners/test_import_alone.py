@@ -1,4 +1,4 @@
-"""A module can be imported first: what works only after another one was imported fails for whoever begins there."""
+"""Every module can be imported first; one that needs another import before it fails for whoever starts with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = (
     "dbdyno.snapshot.plans.command",
     "dbdyno.judge.snapshots",
 )
-"""Where commands begin that read snapshots: `advise snap:1..12` ended with an internal error."""
+"""Modules in which commands that read snapshots begin: `advise snap:1..12` once ended with an internal error."""
 
 
 def imported(*names: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""What a user does who has no Rust: the wheel alone in a fresh environment, and a run with it."""
+"""Installation by a user who has no Rust: only the wheel in a fresh environment, and a run with it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module", params=["linked", pytest.param("downloaded", marks=pytest.mark.soak)])
 def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a fresh environment with the wheel and what it asks for: links to what is installed here, and in
-    the soak from the index, which takes half a minute of processor time."""
+    """Return the programs of a fresh environment with the wheel and its dependencies: links to the packages installed
+    here, and in the soak, packages from the index, which takes half a minute of processor time.
+    """
     place = tmp_path_factory.mktemp("wheel")
     # The interpreter and the profile of `make build`: others compile the binding anew.
     built_as = [path.name.removeprefix("built-as-") for path in Path(sys.prefix).glob("built-as-*")]
@@ -47,7 +48,7 @@ def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def asked_for(package: importlib.metadata.Distribution, *extras: str) -> set[str]:
-    """The names of all that a package needs, and that what it needs needs; it must be installed here."""
+    """Return the names of all direct and indirect dependencies of a package, which must be installed here."""
     found: set[str] = set()
     rest = [(package, {"", *extras})]
     while rest:
@@ -64,7 +65,7 @@ def asked_for(package: importlib.metadata.Distribution, *extras: str) -> set[str
 
 
 def link(name: str, site: Path) -> None:
-    """Has a package that is installed here stand in another environment, too."""
+    """Link an installed package into another environment."""
     package = importlib.metadata.distribution(name)
     for top in {file.parts[0] for file in package.files or [] if file.parts[0] not in ("..", "__pycache__")}:
         if not (site / top).exists():

@@ -1,4 +1,4 @@
-"""Every number that a command takes has both limits, and `nan` is none: what passes can be computed."""
+"""Every number that a command accepts has a lower and an upper limit and cannot be `nan`."""
 
 from __future__ import annotations
 

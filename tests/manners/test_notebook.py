@@ -1,4 +1,4 @@
-"""The notebook of the Python API runs from its first cell to its last, and results show themselves in it."""
+"""The notebook of the Python API runs from its first to its last cell, and results are displayed in it."""
 
 from __future__ import annotations
 

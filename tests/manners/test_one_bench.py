@@ -1,7 +1,7 @@
-"""Nothing outside the bench room asks which kind of bench it has: not the study, not the command line, not evidence.
+"""Only the bench room checks which kind of bench there is: not the study, not the command line, not evidence.
 
-What kinds differ in is said by `Traits` and `Reads`; what `--target` means, by the table in `bench/kinds.py`. Manifests
-of earlier versions are told apart in `evidence/upgrade.py` alone.
+`Traits` and `Reads` define how kinds differ, and the table in `bench/kinds.py` what `--target` means. Only
+`evidence/upgrade.py` distinguishes manifests of earlier versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMANDS = [
     for name in ("run.py", "plan.py", "report.py", "probe/redo.py", "runs/__init__.py", "client/check.py")
 ]
 SIGNS = {"iorm", "machine", "machines"}
-"""Keys of a manifest by which a kind was once told."""
+"""Manifest keys by which a kind was once recognised."""
 RECORDINGS = "cells"
 """Also the kind of a recording of cells, which is not a run on a bench."""
 
@@ -29,7 +29,7 @@ def sources() -> list[Path]:
 
 
 def decides_on_a_kind(node: ast.AST) -> bool:
-    """Whether an expression compares something with the name of a kind, what its targets begin with, or a sign."""
+    """Return True if an expression compares something with a kind's name, the start of its targets, or a sign."""
     words = {*KINDS, ENGINE.name, *(kind.begins for kind in KINDS.values()), *SIGNS} - {RECORDINGS}
     inside = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     if isinstance(node, ast.Compare):

@@ -1,4 +1,4 @@
-"""Variables that dbdyno sets for itself: the programs that it starts, which may be measured, do not inherit them."""
+"""Variables that dbdyno sets for itself are not inherited by programs that it starts, which may be measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text of a stranger makes a pattern of ours take long: every regular expression of the package, under attack."""
+"""No foreign text can make one of our patterns slow: every regular expression of the package is attacked."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sources import text as text_of
 pytestmark = pytest.mark.sources
 REPEATS = 2000
 BUDGET_S = 1.0
-"""Processor time for one pattern on all hostile texts of `REPEATS` pieces; linear ones take milliseconds."""
+"""Limit of the processor time for one pattern on all hostile texts; linear patterns take milliseconds [s]."""
 DOUBTED_S = 0.004
-"""A slower text is tried at a quarter of its length, too: linear time is a quarter, quadratic a sixteenth."""
+"""Time after which a text is also tried at a quarter of its length: linear time is a quarter, quadratic a sixteenth."""
 PIECES = (
     *("a", "0", " ", "'", '"', "\\", "\\'", "''", "\\\\", "a.", ".", "-", ",", "=", "a=", "(", "[", "{", "<", "@", "/"),
     *(":", "a:", "a://", "://", "\n", "\t", "\r\n", "a\n", "0,", "0.", "x ", "  ", "password=", "password='", "é", "_"),
@@ -50,11 +50,11 @@ SEARCHING = ("search", "sub", "split", "findall", "finditer")
 
 
 Found = tuple[str, re.Pattern[Any], bool]
-"""Where a pattern stands, the pattern, and whether it is searched for or must match from the beginning."""
+"""Place of a pattern, the pattern, and True if it is searched for instead of matched from the beginning."""
 
 
 def literals() -> Iterator[Found]:
-    """Patterns that stand as text in a call of re."""
+    """Yield the patterns that are written as literals in calls of `re`."""
     for path in sorted(PACKAGE.rglob("*.py")):
         source = text_of(path)
         if not any(f"re.{method}(" in source for method in (*SEARCHING, *ANCHORED)):
@@ -75,7 +75,7 @@ def literals() -> Iterator[Found]:
 
 
 def compiled() -> Iterator[Found]:
-    """Patterns that modules hold, put together or not; searched for unless they are seen to be matched only."""
+    """Yield the compiled patterns in modules; a pattern counts as searched for unless it is only used to match."""
     for path in sorted(PACKAGE.rglob("*.py")):
         source = text_of(path)
         if "re.compile" not in source:
@@ -89,7 +89,7 @@ def compiled() -> Iterator[Found]:
 
 
 def patterns() -> dict[str, Found]:
-    """Each once for each way in which it is used."""
+    """Return each pattern once for each way in which it is used."""
     return {
         f"{found.flags} {found.pattern!r} {way}": (where, found, way)
         for where, found, way in (*compiled(), *literals())
@@ -97,13 +97,13 @@ def patterns() -> dict[str, Found]:
 
 
 def begins(pattern: str) -> Iterator[str]:
-    """Words that bring an attack into the inner parts: what stands literally in the pattern."""
+    """Yield words that lead an attack to the inner parts of a pattern: its literal text."""
     yield ""
     yield from sorted(set(re.findall(r"[A-Za-z_]{2,}|[=:'\"(\[{<]", pattern)), key=len)[-4:]
 
 
 def hostile(pattern: re.Pattern[Any]) -> Iterator[Any]:
-    """Texts, or bytes for a pattern of bytes."""
+    """Yield hostile texts for a pattern, as bytes if the pattern is of bytes."""
     raw = isinstance(pattern.pattern, bytes)
     for begin in begins(pattern.pattern.decode("latin-1") if raw else pattern.pattern):
         for piece in PIECES:
@@ -112,7 +112,7 @@ def hostile(pattern: re.Pattern[Any]) -> Iterator[Any]:
 
 
 def time_on(pattern: re.Pattern[Any], text: Any, searched: bool) -> float:
-    """Seconds of the processor."""
+    """Return the processor time of a pattern on a text [s]."""
     before = time.process_time()
     pattern.fullmatch(text)
     if searched:
@@ -121,7 +121,7 @@ def time_on(pattern: re.Pattern[Any], text: Any, searched: bool) -> float:
 
 
 def slow_on(pattern: re.Pattern[Any], searched: bool) -> str | None:
-    """The hostile text on which the pattern is slow, or that it is slow on all together; None if it is fast."""
+    """Return the text on which the pattern is slow, or a message if only the total is slow; None if it is fast."""
     started = time.process_time()
     for text in hostile(pattern):
         taken = time_on(pattern, text, searched)

@@ -1,4 +1,4 @@
-"""Pages of docs that are tables of the program are current."""
+"""Documentation pages that are generated from the program are current."""
 
 from __future__ import annotations
 

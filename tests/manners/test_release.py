@@ -1,4 +1,4 @@
-"""What a release is made of: the version everywhere, a citation, a bill of materials of all that is in a wheel."""
+"""Parts of a release: the same version everywhere, a citation, and a bill of materials of everything in a wheel."""
 
 from __future__ import annotations
 

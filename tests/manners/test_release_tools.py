@@ -1,4 +1,4 @@
-"""Tools that build and try what is released: what they refuse, and (in the soak) what they do with what is in dist/."""
+"""Tools that build and test releases: what they refuse, and (in the soak) how they handle the files in dist/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secret that was given stays in memory: nothing of it, not even a part, is in what is recorded."""
+"""A secret that a user enters stays in memory: no part of it is in any record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Signals are heard while a command plans, prepares, analyses and renders; the second one ends it.
+"""Signals are obeyed while a command plans, prepares, analyses and renders; the second signal ends it.
 
-A child runs the command line itself, with one phase replaced by one that tells that it is under way and
-then never ends. Nothing is timed: a signal is sent when the phase has told, and the child is waited for.
+A child process runs the command line, with one phase replaced by one that reports its start and then never ends.
+Nothing is timed: the test sends a signal after that report, and waits for the child.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CHILDREN: list[subprocess.Popen[str]] = []
 
 @pytest.fixture(autouse=True)
 def nobody_stays() -> Iterator[None]:
-    """A phase never ends by itself: one that a failed test has left is killed."""
+    """Kill the children that a failed test left behind, because their phases never end."""
     yield
     for child in CHILDREN:
         child.kill()
@@ -73,7 +73,7 @@ def nobody_stays() -> Iterator[None]:
 
 
 def started(phase: str, way: str, folder: Path) -> subprocess.Popen[str]:
-    """The command in that phase, under way."""
+    """Start the command, and return its process once the phase has begun."""
     (folder / "plan.toml").write_text(
         'title = "t"\n[workload]\nscripts = [{text = "select 1;"}]\n[[arm]]\nname = "a"\n'
     )
@@ -182,7 +182,7 @@ entry()
 
 
 def after_its_end(where: str, numbers: list[signal.Signals], folder: Path) -> subprocess.Popen[str]:
-    """A command that is done and cannot end yet, after these signals."""
+    """Start a command that has finished its work but cannot end yet; send it these signals and return its process."""
     child = subprocess.Popen(
         [sys.executable, "-c", ENDED, where],
         cwd=folder,

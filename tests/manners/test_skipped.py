@@ -1,4 +1,4 @@
-"""A skip says on one line what is missing and what gets it: pytest's summary cut it off before the next step."""
+"""The reason for a skip names on one line what is missing and how to get it, because pytest's summary cuts it off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno stats` from the outside: operands, formats, what leads, what is refused."""
+"""`dbdyno stats` on the command line: operands, formats, the first line, refused input."""
 
 from __future__ import annotations
 

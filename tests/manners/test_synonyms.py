@@ -1,4 +1,4 @@
-"""Words that the glossary replaced do not come back."""
+"""Words that the glossary replaced are not used again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sources import PYTHON, ROOT, text
 pytestmark = pytest.mark.sources
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")} - {ROOT / "docs/reference/glossary.md"})
 UNREAD = {"CHANGELOG.md", "docs/explanation/performance.md"}
-"""What was written before, and a page made of figures that were kept."""
+"""Files that are not checked: old text, and a page generated from recorded figures."""
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal: numbers stand to the right, and neither they nor names are broken."""
+"""Tables on a terminal: numbers are right-aligned, and neither numbers nor names are broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ratchets: what is small stays small, arrows keep their direction, libraries do not print."""
+"""Ratchets: small things stay small, imports keep their direction, libraries do not print."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def modules(path: Path) -> Iterator[str]:
 
 
 def documented(node: ast.AST) -> int:
-    """Return the number of lines of a docstring: what explains code does not make it longer."""
+    """Return the number of lines of a docstring, because explanations do not count as code."""
     body = getattr(node, "body", None) or [None]
     first = body[0]
     if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):

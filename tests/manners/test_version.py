@@ -1,4 +1,4 @@
-"""One version, written where it costs nothing to ask for it."""
+"""One version, written in a place where reading it is cheap."""
 
 from __future__ import annotations
 

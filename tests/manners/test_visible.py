@@ -1,4 +1,4 @@
-"""What a server, a file or a trace says reaches no terminal as a command, whichever command shows it."""
+"""Text from a server, a file or a trace never reaches a terminal as a control sequence, whichever command shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HIDE = "\x1b[2K\x1b[1A\x1b[8m\x9b31m\u202e\u200b\r"
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder whose run has a title that would take the terminal over, and files of such names."""
+    """Write a run whose title would take control of the terminal, and files with such names; return the folder."""
     run = new_run(tmp_path / "runs", "x", {"title": f"a{TITLE}{HIDE}b", "kind": f"k{TITLE}"})
     run.save(status="aborted")
     (tmp_path / f"p{TITLE}.toml").write_text(f'title = "{chr(0x1B)}"\n')

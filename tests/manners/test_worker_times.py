@@ -1,4 +1,4 @@
-"""What is told of the workers of a run of tests."""
+"""Report on the workers of a test run."""
 
 from __future__ import annotations
 

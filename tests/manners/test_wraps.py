@@ -1,4 +1,4 @@
-"""Paragraphs of docstrings are wrapped once, at the end of the line."""
+"""Docstring paragraphs are wrapped at the full line length."""
 
 from __future__ import annotations
 

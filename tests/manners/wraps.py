@@ -1,6 +1,6 @@
 """Lines of docstrings that end in the middle of a sentence although the next word would have fitted.
 
-Such a line is what an edit leaves behind that replaced words without wrapping the paragraph again. Found are lines of
+Such a line is what an edit leaves behind that replaced words without wrapping the paragraph again. It finds lines of
 prose that end before column 80, without punctuation, where the first word of the next line fits within 120 columns.
 Lines of a table, of code and of a list are not prose.
 
@@ -38,7 +38,7 @@ def docstrings(source: str) -> Iterator[tuple[int, int]]:
 
 
 def broken(source: str) -> list[int]:
-    """Return the numbers of the lines, from 1, that are wrapped too early."""
+    """Return the numbers, counted from 1, of the lines that are wrapped too early."""
     lines = source.splitlines()
     return [
         number
@@ -75,7 +75,7 @@ def _indent(line: str) -> int:
 
 
 def mended(source: str) -> str:
-    """Return the source with the paragraphs wrapped again that have a broken line."""
+    """Return the source with each paragraph wrapped again that has a line broken too early."""
     while found := broken(source):
         lines = source.splitlines()
         first, last = found[0] - 1, found[0]

@@ -1,4 +1,4 @@
-"""A run folder in the shape that a model run leaves, with known waits, made in Python."""
+"""A run folder as a model run writes it, with known waits, created in Python."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ WAITS = (
 
 
 class Clock:
-    """A session's time line: what it does, one thing after the other, in ns."""
+    """Clock of one session, whose actions follow one another [ns]."""
 
     def __init__(self, now_ns: int) -> None:
         self.now_ns = now_ns
 
     def spend(self, ns: int) -> tuple[int, int]:
-        """Goes on; returns begin and length."""
+        """Advance the clock; return the start and the length of the interval [ns]."""
         begin, self.now_ns = self.now_ns, self.now_ns + ns
         return begin, ns
 
 
 def model_run(folder: Path, seed: int, *, blocks: int = 2, transactions: int = 20) -> Run:
-    """Two arms of three sessions and a log writer; the same seed makes the same run."""
+    """Write a run with two arms of three sessions and a log writer; the same seed gives the same run."""
     random_ = random.Random(seed)
     run = new_run(folder, "made", {"machine": {"target": "model:made"}}, name="made")
     for block in range(blocks):

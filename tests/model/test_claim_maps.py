@@ -1,4 +1,4 @@
-"""Maps of claims: a quantity over what its source leaves open, with the published value."""
+"""Maps of claims: a quantity as a function of what its source does not specify, with the published value."""
 
 from __future__ import annotations
 

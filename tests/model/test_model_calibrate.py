@@ -1,4 +1,4 @@
-"""`dbdyno model calibrate`: from measured latencies to a device of a machine."""
+"""`dbdyno model calibrate`: from measured latencies to a machine's device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(*arguments: str) -> Result:
 
 
 def series(seed: int, n: int, stays: tuple[float, float]) -> list[float]:
-    """Latencies in us of two states, 90 us and 4 ms; a geometric number of requests in each."""
+    """Return latencies of two states, 90 us and 4 ms, each of which lasts for a geometric number of requests [us]."""
     random_ = random.Random(seed)
     state, found = 0, []
     for _ in range(n):

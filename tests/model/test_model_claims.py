@@ -1,4 +1,4 @@
-"""Claims: what decides whether one holds, and that its numbers come from runs."""
+"""Claims: how it is decided whether one holds, and that its numbers come from runs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_shares_are_measured_with_two_databases():
 
 
 class SmallBench(Bench):
-    """Few transactions: whether a claim can be measured, not whether it holds."""
+    """Bench with few transactions, which shows whether a claim can be measured, not whether it holds."""
 
     @contextlib.contextmanager
     def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
@@ -184,7 +184,7 @@ def test_a_claim_that_does_not_hold_ends_with_1(monkeypatch: pytest.MonkeyPatch)
 
 
 def seeded(monkeypatch: pytest.MonkeyPatch, means: dict[int, float]) -> None:
-    """Let the only claim give a mean that depends on the seed; it asks for 1 or more."""
+    """Replace all claims by one whose mean depends on the seed and must be 1 or more."""
 
     def measure(bench: Bench) -> list[ClaimQuantity]:
         return [ClaimQuantity("a", [means[bench.seed] + 0.001 * at for at in range(bench.replications)], low=1.0)]

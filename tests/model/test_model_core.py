@@ -1,4 +1,4 @@
-"""The model's core as Python sees it: machines, refusals, runs in threads, evidence."""
+"""The model's core called from Python: machines, rejected input, runs in threads, evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMITS = {"kind": "commit-loop", "redo_bytes": "512"}
 
 
 def spec(**changes: Any) -> Any:
-    """Two arms: redo on disk and on flash."""
+    """Return a specification with two arms: redo on disk and on flash."""
     arms = [
         {"name": place, "settings": {"storage.redo": f"log_{place}"}, "sessions": 4, "workload": COMMITS}
         for place in ("sas", "flash")

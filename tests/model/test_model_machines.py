@@ -1,4 +1,4 @@
-"""`dbdyno model list, show, new, check`: what a user sees of machines."""
+"""`dbdyno model list, show, new, check`: how users see machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*arguments: str) -> Result:
 
 
 def machine(parts: list[TableRow], **roots: list[str]) -> JsonObject:
-    """A page of made parts: (name, over)."""
+    """Return a machine page with these parts, each given by its name and the parts below it."""
     return {
         "schema": 1,
         "kind": "model",

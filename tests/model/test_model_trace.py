@@ -1,4 +1,4 @@
-"""A modelled run as trace files: read back, waits and calls are the run's, to the microsecond."""
+"""A modelled run as trace files: the waits and calls read from them equal those of the run, to the microsecond."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITS_OF_THE_TRACE = """
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run, Path]:
-    """A run, what `dbdyno trace` imported of its traces, and the folder with them."""
+    """Return a run, the run that `dbdyno trace` imported from its traces, and their folder."""
     seed = secrets.randbelow(10**9)
     print(f"seed {seed}")
     folder = tmp_path_factory.mktemp("traced")
@@ -101,7 +101,7 @@ def test_statements_have_the_identifiers_that_oracle_gives_them():
 
 @pytest.fixture(scope="module")
 def modelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """A run of the core itself with flash log off and on, and its traces as they were read back."""
+    """Return a run of the core with flash log off and on, and the run read from its traces."""
     folder = tmp_path_factory.mktemp("modelled")
     run = new_run(folder, "modelled", {"machine": {"target": "model:exadata-x2"}}, name="run")
     arms = [

@@ -1,8 +1,8 @@
-"""A seed gives the same results on every machine: digests of whole runs are written down here.
+"""A seed gives the same results on every machine: digests of complete runs are recorded here.
 
-Logarithms and the like come from `libm`, which is compiled from source, and not from the system's library; all else is
-whole numbers, or operations that IEEE 754 rounds exactly. A change of the model that is meant to change results changes
-these digests too.
+Logarithms and the like come from `libm`, which is compiled from source, and not from the system's library; everything
+else uses integers, or operations that IEEE 754 rounds exactly. If a change of the model is meant to change results,
+update these digests.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ redo = "log"
 data = "log"
 """
 KNOWN_POSTGRES = {False: "165024966201471d4856736871211e25", True: "c0cbbd03907b86d6de7f9eb1c4e71a1b"}
-"""By whether the modelled server is a MariaDB with a binary log."""
+"""Expected digests for a PostgreSQL model, and for a MariaDB with a binary log (True)."""
 
 
 def digest(folder: Path) -> str:
-    """A digest of all numbers that a block wrote; Parquet's own bytes depend on the versions of its writer."""
+    """Return a digest of all numbers in a block's evidence; Parquet's own bytes depend on the version of its writer."""
     found = hashlib.sha256()
     for room in ("calls", "waits", "metrics"):
         table = pq.read_table(folder / room / "b000000.parquet")

@@ -192,7 +192,7 @@ comment on function z.add(int,int) is 'f';
 comment on sequence z.owned is 's';
 comment on trigger tr on z.idx is 't';
 """
-"""Kinds of objects that are rare."""
+"""Statements that create rare kinds of objects."""
 TABLES_SQL = """
 select n.nspname::text, c.relname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'm') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'

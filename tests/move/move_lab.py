@@ -38,7 +38,7 @@ class Lab:
         return psycopg.connect(self.dsn, autocommit=True)
 
     def run(self, *statements: str) -> None:
-        """Execute statements in a new session."""
+        """Execute statements in a new session and close it."""
         with contextlib.closing(self.connect()) as conn:
             for statement in statements:
                 conn.execute(statement.encode())

@@ -13,7 +13,7 @@ PART_BYTES = 16 << 10
 
 
 class Cut:
-    """Relay that forwards connections until the server has answered a number of bytes, then resets them all; later
+    """Relay that forwards connections until the server has sent a number of bytes, then resets them all; later
     connections are forwarded completely."""
 
     def __init__(self, host: str, port: int, after_bytes: int) -> None:

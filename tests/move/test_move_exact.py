@@ -1,5 +1,4 @@
-"""Tests that a move under concurrent writers is exact: partitions, views, names and conditions; every row once, and no
-other."""
+"""Tests that a move is exact while others write: partitions, views, names, conditions; every row once, no other."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def into(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 def left(maria: Maria) -> list[str]:
-    """Return the tables of dbdyno that are left."""
+    """Return the tables that dbdyno left behind."""
     return [row[0] for row in maria.ask("show tables") if row[0].startswith("dbdyno_move")]
 
 

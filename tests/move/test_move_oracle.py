@@ -104,7 +104,7 @@ def test_without_the_package_it_is_one_clear_error(tmp_path: Path, monkeypatch: 
 
 
 class Driver:
-    """Fake of python-oracledb with the calls that the job makes, over rows of the test."""
+    """Fake of python-oracledb that supports the calls that the job makes and returns the test's rows."""
 
     class Error(Exception):
         """Error of the fake driver."""

@@ -49,7 +49,7 @@ ROUNDED = (
     ("'1 day 00:00:01.5'::interval", "interval(0)", "1 day 00:00:01.5 -> 1 day 00:00:02"),
     ("'10.0.0.1'::inet", "inet", None),
 )
-"""Value, type of the column, and what is told of it."""
+"""Value, type of the target column, and the reported rounding."""
 
 
 def test_values_that_a_column_rounds_are_told(lab: Lab) -> None:

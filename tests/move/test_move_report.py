@@ -24,7 +24,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def table(lab: Lab) -> Lab:
-    """Create a table of about forty pieces."""
+    """Create a table that is moved in about forty pieces."""
     lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
     return lab
 

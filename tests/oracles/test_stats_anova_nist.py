@@ -1,7 +1,7 @@
 """One-way analysis of variance against NIST's StRD: the eleven sets that scipy's wheel carries.
 
-The simulated sets have 1, 7 and 13 constant leading digits. A double holds about 16, so of the last
-three the data themselves carry about four digits of F; what is asked is what they carry.
+The simulated sets have 1, 7 and 13 constant leading digits. A double holds about 16, so the data of the last three sets
+determine only about four digits of F, and the tests require no more.
 """
 
 from __future__ import annotations

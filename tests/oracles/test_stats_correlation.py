@@ -1,4 +1,4 @@
-"""Correlations against R (numbers of its help pages), closed forms, all orders, and scipy."""
+"""Correlations compared with R (numbers of its help pages), closed forms, all permutations, and scipy."""
 
 from __future__ import annotations
 

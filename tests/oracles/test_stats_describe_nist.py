@@ -1,4 +1,4 @@
-"""The description's moments against NIST's StRD: all univariate files, digits stated per file."""
+"""Moments in a description compared with NIST's StRD: all univariate files, with the required digits for each file."""
 
 from __future__ import annotations
 

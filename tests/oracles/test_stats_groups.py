@@ -1,5 +1,4 @@
-"""Group tests, regression tables and scalability against published figures (R, the sources), and
-scipy."""
+"""Group tests, regression tables and scalability compared with published figures (R, the sources) and scipy."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Linear regression against NIST's StRD: all eleven linear sets, the digits stated per file.
+"""Linear regression compared with NIST's StRD: all eleven linear sets, with the required digits for each file.
 
-Digits are the log relative error of the worst coefficient and of the worst standard error. The data
-are read as doubles; beyond what is asked here they do not carry the certified digits. The peers on
-the same files, worst coefficient: QR in doubles 7.9 on Filip and 5.8 on Wampler5, pseudo-inverse
-and normal equations 0 on Filip.
+Digits are the log relative error of the worst coefficient and of the worst standard error. The data are read as
+doubles, which do not determine more of the certified digits than the tests require. Results of other methods on the
+same files, worst coefficient: QR in doubles 7.9 on Filip and 5.8 on Wampler5, pseudo-inverse and normal equations 0 on
+Filip.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NUMBER = r"(-?[\d.]+(?:E[+-]\d+)?)"
 
 
 def fitted(text: str) -> tuple[LinearFit, list[tuple[float, float]]]:
-    """The fit of a file, and its certified (estimate, standard error)."""
+    """Return the fit of a file, and its certified pairs (estimate, standard error)."""
     certified = [(float(a), float(b)) for a, b in re.findall(rf"^\s+B\d+\s+{NUMBER}\s+{NUMBER}", text, re.M)]
     rows = np.array([line.split() for line in text.splitlines()[60:] if line.strip()], dtype=float)
     y, xs = rows[:, 0], rows[:, 1:].T

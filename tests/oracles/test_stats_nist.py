@@ -1,4 +1,4 @@
-"""Against NIST's Statistical Reference Datasets (StRD, univariate and Norris).
+"""Statistics compared with NIST's Statistical Reference Datasets (StRD, univariate and Norris).
 
 The data files are public domain work of the United States government; they are read from the
 folder named by DBDYNO_DATA, else from shared/data beside the repository, and the tests that
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def alternating(first: float, low: float, high: float) -> Array:
-    """NumAcc2 to NumAcc4: one value, then 1,000 that alternate."""
+    """Return a set from NumAcc2 to NumAcc4: one value, then 1,000 that alternate between two."""
     return np.array([first] + [low, high] * 500)
 
 

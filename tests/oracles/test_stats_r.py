@@ -1,5 +1,4 @@
-"""Against R: numbers printed in R's own help pages and documented output (the numbers, not the
-files)."""
+"""Statistics compared with R: numbers from its help pages and documented output (the numbers, not the files)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Against scipy and numpy: the same statistics and p-values, ties included."""
+"""Statistics compared with scipy and numpy: the same values and p-values, with ties included."""
 
 from __future__ import annotations
 

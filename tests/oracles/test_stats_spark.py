@@ -1,4 +1,4 @@
-"""The summary by Spark against the core's on the same files: one session for the module."""
+"""Summaries by Spark compared with those of the core on the same files; all tests share one session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three parts: arms, blocks, whole numbers, floats of both signs, missing values."""
+    """Write three Parquet parts with arms, blocks, integers, floats of both signs, and missing values."""
     folder = tmp_path_factory.mktemp("evidence")
     rng = np.random.default_rng(11)
     made = []
@@ -58,7 +58,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def spark() -> Iterator[None]:
-    """The session ends with the module."""
+    """Stop the Spark session after the last test of the module."""
     yield
     from pyspark.sql import SparkSession
 

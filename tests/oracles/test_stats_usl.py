@@ -1,9 +1,9 @@
-"""The scalability law against what the R package usl 3.0.3 publishes of its three data sets.
+"""The scalability law compared with the published results of the R package usl 3.0.3 for its three data sets.
 
-Coefficients are those that its manual, vignette and own tests print. Both sides fit by non-linear least squares, so
-they agree to the digits that are printed. Its columns "2.5 %" and "97.5 %" are the estimate less and plus the standard
-error times the 95 % point of Student's t with n - 1 degrees of freedom: narrower than the interval of 95 % with the
-n - 3 that three parameters leave, which is ours. So the standard errors are compared.
+The coefficients are those in its manual, vignette and tests. Both programs fit by non-linear least squares, so they
+agree to all printed digits. Its columns "2.5 %" and "97.5 %" are the estimate less and plus the standard error times
+the 95 % point of Student's t with n - 1 degrees of freedom: narrower than the interval of 95 % with the n - 3 that
+three parameters leave, which is ours. So the standard errors are compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def estimates(fit: UslFit) -> tuple[float, float, float]:
 
 
 def published_ends(fit: UslFit) -> list[tuple[float, float]]:
-    """The ends of the intervals as the package makes them, from our estimates and errors."""
+    """Return the interval ends that the package would compute from our estimates and errors."""
     reach = float(stats.t.ppf(0.95, fit.n - 1))
     parameters = (fit.alpha, fit.beta, fit.gamma)
     return [(one.estimate - reach * one.error, one.estimate + reach * one.error) for one in parameters]

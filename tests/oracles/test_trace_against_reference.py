@@ -1,4 +1,4 @@
-"""Accounting of real traces: the reader in Rust against the slow one in `trace_reference`."""
+"""Accounting of real traces: the Rust reader compared with the slow one in `trace_reference`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DATA = Path(os.environ.get("DBDYNO_DATA", Path(__file__).resolve().parents[3] / 
 TRACES = sorted((DATA / "traces").glob("*.trc*")) if (DATA / "traces").is_dir() else []
 
 TORN = {"broken_trace.trc"}
-"""Glued records, which the reference cannot read."""
+"""Names of files with glued records, which the reference cannot read."""
 WHOLE = pytest.mark.parametrize(
     "path", [path for path in TRACES if not path.name.endswith(tuple(TORN))], ids=lambda p: p.name[-40:]
 )
-"""Traces with glued records, of which the slow reader reads none."""
+"""Parameter with all traces except those with glued records."""
 
 pytestmark = pytest.mark.skipif(not TRACES, reason="DBDYNO_DATA with traces is not here")
 

@@ -1,4 +1,4 @@
-"""A second, slow reader of traces, to hold the fast one against.
+"""A second, slow reader of traces, to which the fast one is compared.
 
 Written from the rules alone: regular expressions on text, every call compared with every later one.
 It shares nothing with the reader in Rust. Quadratic: for small files only.
@@ -29,7 +29,7 @@ SESSION = re.compile(r"^\*\*\* SESSION ID:\((.*)\) \d{4}-")
 
 @dataclass
 class Call:
-    """A call with what the reference found out about it (microseconds)."""
+    """A call, with what the reference derived for it; times in microseconds."""
 
     line: int
     kind: str
@@ -47,7 +47,7 @@ class Call:
         return self.end - self.elapsed
 
     def own(self) -> tuple[int, int, int, tuple[int, ...]]:
-        """Exclusive elapsed and CPU, waits directly inside, exclusive blocks."""
+        """Return exclusive elapsed time, exclusive CPU time, waits directly inside the call, and exclusive blocks."""
         elapsed = self.elapsed - sum(child.elapsed for child in self.children)
         cpu = self.cpu - sum(child.cpu for child in self.children)
         blocks = tuple(own - sum(child.blocks[at] for child in self.children) for at, own in enumerate(self.blocks))
@@ -56,7 +56,7 @@ class Call:
 
 @dataclass
 class Wait:
-    """A wait and the innermost call whose span holds it."""
+    """A wait, and the innermost call that contains it."""
 
     line: int
     event: str
@@ -98,7 +98,7 @@ class Segment:
 
 @dataclass
 class Session:
-    """A session: its process and name, its segments in the order of the file."""
+    """A session with its process and name, and its segments in file order."""
 
     process: str = ""
     name: str = ""
@@ -121,7 +121,7 @@ class Session:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a trace, packed or not."""
+    """Return the lines of a trace, which can be compressed."""
     packed = path.read_bytes()
     unpack = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
     unpack[".lzma"] = lzma.decompress
@@ -130,7 +130,7 @@ def lines(path: Path) -> list[str]:
 
 
 def outside_of_statements(path: Path) -> list[tuple[int, str]]:
-    """Numbered lines that are not the text of a statement."""
+    """Return the numbered lines that are not part of a statement's text."""
     kept, inside = [], False
     for number, line in enumerate(lines(path), 1):
         if not inside:
@@ -140,7 +140,7 @@ def outside_of_statements(path: Path) -> list[tuple[int, str]]:
 
 
 def read(path: Path) -> list[Session]:
-    """The sessions of a trace with all links made."""
+    """Return the sessions of a trace, with calls and waits linked."""
     sessions = [Session()]
     current = sessions[0]
     for number, line in outside_of_statements(path):

@@ -16,7 +16,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder that lies on a disk; the test is skipped where temporary files lie in memory."""
+    """Yield a folder on a disk; skip the test if temporary files are in memory."""
     found = file_system(tmp_path)
     if found is None or found.in_memory:
         pytest.skip("temporary files lie in memory here")
@@ -25,7 +25,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def dbdyno(tmp_path: Path) -> Command:
-    """Runs `dbdyno ...` in the test's folder."""
+    """Return a function that runs `dbdyno ...` in the test's folder."""
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
         return command_line.dbdyno(*words, cwd=tmp_path)

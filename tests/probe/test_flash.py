@@ -1,4 +1,4 @@
-"""`dbdyno probe flash` as a user meets it: phases, the steady state, what it refuses, and what it never touches."""
+"""`dbdyno probe flash` as users see it: phases, steady state, refused requests, and what it never touches."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_killed_or_interrupted_probe_leaves_its_rounds_and_no_file(tmp_path: P
 
 @pytest.fixture
 def device(tmp_path: Path) -> Iterator[Path]:
-    """A block device of 4 MiB: a loop device, where this user may make one."""
+    """Yield a block device of 4 MiB: a loop device, if this user is allowed to create one."""
     if shutil.which("losetup") is None:
         pytest.skip("losetup is not installed, or this user is not root: no block device to write to")
     image = tmp_path / "image"

@@ -1,4 +1,4 @@
-"""`dbdyno probe` as a user meets it: evidence, report, refusals, and what stays behind."""
+"""`dbdyno probe` as users see it: evidence, report, refused requests, and the files that remain."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def rows(dbdyno: Command, sql: str) -> list[dict[str, object]]:
 
 
 def carried_out(done: subprocess.CompletedProcess[str]) -> bool:
-    """Whether a probe that came to its end gave a number: a gate withholds it, with exit code 1, where the
-    disk of a busy machine was not steady. Its evidence is whole either way."""
+    """Return True if a finished probe gave a number. On a busy machine with an unsteady disk a gate withholds it, with
+    exit code 1; the evidence is complete in both cases.
+    """
     assert done.returncode in (0, 1), done.stderr
     words = done.stdout.splitlines()[1]
     assert words.startswith(

@@ -1,4 +1,4 @@
-"""What rehearsals of these tests have in common."""
+"""Fixtures that tests of rehearsals share."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rehearsal ends when each statement has the fewest blocks that a decision needs, and short ones.
+    """Let rehearsals use short blocks, and only as many per statement as a decision needs.
 
-    For claims that do not depend on how long anything takes. The time of the rehearsal is then a limit that only a
-    stalled machine reaches.
+    This is for tests that do not depend on times. Only a stalled machine then reaches the rehearsal's time limit.
     """
     monkeypatch.setattr(allocation, "BLOCKS_MOST", LEAST_BLOCKS)
     monkeypatch.setattr(measuring, "FIRST_BLOCKS", LEAST_BLOCKS)

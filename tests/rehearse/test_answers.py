@@ -1,4 +1,4 @@
-"""Answers that differ by right, and those that do not: on made answers, one test per false alarm that there was."""
+"""Answers that really differ and those that do not, on synthetic answers: one test for each false alarm in the past."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_keys_after_a_floating_point_one_decide_only_among_its_equals() -> None:
 
 
 class Answering:
-    """A side that gives the same answers again and again, in turn."""
+    """A side that repeats the same answers in the same order."""
 
     def __init__(self, name: str, *values: str) -> None:
         self.name, self.values, self.asked = name, values, 0

@@ -1,4 +1,4 @@
-"""Loads that are not what they should be: a log cut in the middle, another time zone, another database, no tables."""
+"""Damaged or unsuitable loads: a log cut in the middle, another time zone, another database, no tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ engine = engine_with("shop", SHOP)
 
 
 def imported(folder: Path, text: str) -> Path:
-    """The capture that `trace import --log` makes of a log."""
+    """Import a log with `trace import --log`; return the captured run."""
     log = folder / "postgresql.log"
     log.write_text(text)
     done = dbdyno("trace", "import", "--log", log, "--line-prefix", "%m [%p] %u@%d ", "--out", folder / "captured")
@@ -35,7 +35,7 @@ def imported(folder: Path, text: str) -> Path:
 
 
 def rehearsed(engine: EmbeddedPostgres, load: Path, folder: Path, *changes: str) -> tuple[JsonObject, str]:
-    """The model of a rehearsal on two copies, the new one with changes, and what was printed; neither copy changes."""
+    """Rehearse on two copies, the new one with changes; return the model and the output. The data must not change."""
     old, new = database(engine, "old", template="shop"), database(engine, "new", *changes, template="shop")
     before = rows(old)
     done = dbdyno("rehearse", old, new, "--load", load, "--for", "30s", "--out", folder / "runs")
@@ -45,7 +45,7 @@ def rehearsed(engine: EmbeddedPostgres, load: Path, folder: Path, *changes: str)
 
 
 def known(model: dict[str, Any]) -> list[dict[str, Any]]:
-    """The statements of a load, those included for which a busy machine had no time."""
+    """Return all statements of a load, including those that a busy machine had no time for."""
     return [*model["statements"], *model["left_out"]]
 
 

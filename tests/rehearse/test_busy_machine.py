@@ -1,4 +1,4 @@
-"""Rehearsals on a busy machine: what is measured in too little time is used, and the report names what took it."""
+"""Rehearsals on a busy machine: too few measurements are still used, and the report names what took the time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dbdyno.rehearse.verdict import judge
 
 
 class Closed:
-    """A side on which nothing is executed."""
+    """A side that executes nothing."""
 
     def close(self) -> None: ...
 
@@ -143,7 +143,7 @@ def test_digamma_and_trigamma_are_those_of_scipy(x: float) -> None:
 
 
 def process(folder: Path, number: int, name: str, age_s: float) -> Path:
-    """A folder as `/proc` has it for a process."""
+    """Write a folder that looks like a process's folder in `/proc`."""
     own = folder / str(number)
     own.mkdir(parents=True)
     begun = (time.clock_gettime(time.CLOCK_BOOTTIME) - age_s) * os.sysconf("SC_CLK_TCK")

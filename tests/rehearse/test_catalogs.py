@@ -1,4 +1,4 @@
-"""Catalogs read from a server: with the setting under test, by a role that is no superuser, and with collations."""
+"""Catalogs read from a server: with the tested setting, by a role that is not a superuser, and with collations."""
 
 from __future__ import annotations
 

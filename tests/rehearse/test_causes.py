@@ -1,4 +1,4 @@
-"""Causes on made catalogs and plans: by schema and case, across versions, and what is said where there is none."""
+"""Causes found in synthetic catalogs and plans: by schema and case, across versions, and the text if there is none."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ BY_BUILD = re.compile(
     "server_version.*|ssl_(library|ciphers|ecdh_curve)|krb_server_keyfile|unix_socket_directories|lc_.*"
     "|extension_destdir|output_plugin_libraries"
 )
-"""What depends on how a server was built, on its minor version, or on who packed it."""
+"""Settings that depend on a server's build, its minor version, or its packager."""
 MAJORS = range(12, 19)
 ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
 class Known:
-    """The settings of a server: default and category by name."""
+    """Default and category of each setting of a server."""
 
     defaults: dict[str, str]
     categories: dict[str, str]
@@ -39,7 +39,7 @@ class Known:
 
 @functools.cache
 def servers() -> dict[int, Binaries]:
-    """Servers by major version: installed ones, those of the wheel, and those that tools/matrix has fetched."""
+    """Return servers by major version: installed ones, those of the wheel, and those that tools/matrix has fetched."""
     fetched = sorted((ROOT / "target" / "matrix").glob("1[2-8].*/bin"))
     found = {one.major: one for one in inspect((*fetched, *wheel_folders(), *installed_folders(os.environ)), "a test")}
     return {major: one for major, one in found.items() if major in MAJORS}
@@ -62,7 +62,7 @@ def known(major: int) -> Known:
 
 
 def pairs() -> list[object]:
-    """Every two successive versions of those that are here at least with the test packages, and in the soak all."""
+    """Return pairs of successive versions: those that the test packages provide, and in the soak all others."""
     soak = [pytest.param(a, b, marks=pytest.mark.soak) for a, b in itertools.pairwise(MAJORS) if (a, b) != (15, 16)]
     return [(15, 16), (16, 18), *soak, pytest.param(12, 18, marks=pytest.mark.soak)]
 

@@ -1,4 +1,4 @@
-"""Decisions from blocks of known times: the total's interval by clusters, what gets more time, first executions."""
+"""Decisions from blocks with known times: the total's interval by clusters, extra time, and first executions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 
 def item(number: int, old: list[float], new: list[float], processes: list[int], calls: int = 10) -> RehearsedStatement:
-    """A statement with the times of its blocks."""
+    """Return a statement with these block times."""
     found = RehearsedStatement(Statement(number, f"select {number}", calls, 1000))
     found.trials.append(Trial(Parameters("select 1"), Answer(), Answer(), "", elapsed_ns=1000))
     found.old_ns, found.new_ns, found.processes, found.round_ns = old, new, processes, 1000

@@ -1,4 +1,4 @@
-"""Decisions on made measurements: what the rule says, and which blocks count."""
+"""Decisions on synthetic measurements: the result of the rule, and the blocks that count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THRESHOLD = 0.1
 def measured(
     number: int, ratios: Sequence[float], *, first: int = 0, processes: Sequence[int] = ()
 ) -> RehearsedStatement:
-    """A statement whose blocks took 1 ms on the old side, and so many times that on the new one."""
+    """Return a statement whose blocks took 1 ms on the old side, and 1 ms times these ratios on the new side."""
     item = RehearsedStatement(Statement(number, f"select {number}", calls=100, total_ns=100_000_000))
     item.old_ns = [1e6] * len(ratios)
     item.new_ns = [1e6 * ratio for ratio in ratios]

@@ -1,4 +1,4 @@
-"""A side that is farther away is not slower: the difference of the round trips is taken off its times."""
+"""A more distant side is not reported as slower: the difference in round-trip time is subtracted from its times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DELAY_S = 0.002
 
 @contextlib.contextmanager
 def relay(port: int, delay_s: float) -> Iterator[int]:
-    """A port on which the server answers later: each message waits `delay_s` on its way there."""
+    """Yield a port that delays each message to the server by `delay_s`."""
     opened: list[socket.socket] = []
     with contextlib.ExitStack() as ending, socket.create_server(("127.0.0.1", 0)) as listening:
         ending.callback(lambda: [one.close() for one in opened])

@@ -26,7 +26,7 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 
 class Told:
-    """A side whose executions take what `time_ns` says of the settings of the transaction, and whose plan is told."""
+    """A side with a given plan, whose execution times `time_ns` computes from the transaction's settings."""
 
     def __init__(self, name: str, plan: str = "", time_ns: Callable[[tuple[str, ...]], int] = lambda _: 1) -> None:
         self.name, self.plan, self.time_ns = name, plan, time_ns
@@ -75,7 +75,7 @@ def test_a_side_that_refuses_explain_does_not_take_the_other_sides_plan_away() -
 
 
 def noisy(dice: random.Random, faster_with: str = "", by: float = 1.0) -> Callable[[tuple[str, ...]], int]:
-    """Times of about 2 ms, scattered by 20 %, and by a factor less in a transaction with a setting."""
+    """Return a function of times of about 2 ms that vary by 20 %, smaller by a factor with one setting."""
 
     def time_ns(more: tuple[str, ...]) -> int:
         factor = by if faster_with and any(faster_with in one for one in more) else 1.0

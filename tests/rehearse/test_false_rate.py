@@ -1,4 +1,4 @@
-"""Equal copies, rehearsed again and again: each regression reported is false, and at most 5 % may have one.
+"""Repeated rehearsals with equal copies: every reported regression is false, and at most 5 % of them may report one.
 
 DBDYNO_REHEARSALS=10 DBDYNO_STATEMENTS=300 DBDYNO_LENGTH=60s pytest -m soak -s tests/rehearse/test_false_rate.py
 """
@@ -31,7 +31,7 @@ RATE = 0.05
 
 
 def texts(count: int, dice: random.Random) -> list[str]:
-    """Distinct statements: other columns, aggregates and conditions."""
+    """Return different statements, with different columns, aggregates and conditions."""
     found = []
     for at in range(count):
         one, other = dice.sample(COLUMNS, 2)
@@ -41,7 +41,7 @@ def texts(count: int, dice: random.Random) -> list[str]:
 
 
 def captured(engine: EmbeddedPostgres, folder: Path, statements: list[str], dice: random.Random) -> Path:
-    """A capture in which each statement was executed with five values; half of the sessions prepare them."""
+    """Return a captured run in which each statement ran with five values; half of the sessions prepare statements."""
     with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), folder) as it:
         port = it.address.rpartition(":")[2]
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": port, "sslmode": "disable", "dbname": "shop"}

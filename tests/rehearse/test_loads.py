@@ -1,4 +1,4 @@
-"""Loads of a rehearsal: snapshots, server logs, encrypted captures; and none of their values in what is written."""
+"""Loads of a rehearsal: snapshots, server logs, encrypted captures; none of their values is in any written file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 pytestmark = pytest.mark.usefixtures("few_blocks")
 
 SECRETS = ("miller@example.org", "4711815", "Xylophon")
-"""Values of the private load."""
+"""Secret values in the private load."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def texts_in(folder: Path) -> str:
-    """All bytes of all files as text; of Parquet files the decoded rows, too."""
+    """Return all bytes of all files as text, with the decoded rows of Parquet files."""
     found = []
     for file in folder.rglob("*"):
         if file.is_file():
@@ -79,7 +79,7 @@ def private_capture(engine: EmbeddedPostgres, name: str, out: Path, key_file: Pa
 
 
 def people(engine: EmbeddedPostgres) -> tuple[str, str]:
-    """Two databases of which the second lacks an index, answers differently, and has a function that raises."""
+    """Return two databases; the second lacks an index, gives other answers, and has a function that raises an error."""
     schema = (
         "create table people (id int primary key, email text, name text, note text)",
         "insert into people select i, case when i = 5 then 'miller@example.org' else 'p' || i end, 'n' || i, 'x'"

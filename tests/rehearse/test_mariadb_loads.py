@@ -1,4 +1,4 @@
-"""A load that comes from a MariaDB: counted statements with remembered texts, and its slow log."""
+"""Loads from a MariaDB server: counted statements with remembered texts, and the slow log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ engine = engine_with("old", ROWS, "insert into kept select i, 'x' || i from gene
 
 @pytest.fixture(scope="module")
 def loaded() -> Iterator[MariaServer]:
-    """A server that was asked for forty keys, two sums, and something that PostgreSQL does not understand."""
+    """Yield a server that executed forty key lookups, two sums, and a statement that PostgreSQL does not understand."""
     with MariaServer([*REMEMBERS, *SLOW]) as server:
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("create database shop")

@@ -1,4 +1,4 @@
-"""What a rehearsal reads of odd databases: sequences, statistics, settings of developers, errors on one side."""
+"""Parts of unusual databases that a rehearsal reads: sequences, statistics, developer settings, errors on one side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno rehearse --new … --upgrade`: the new side made by pg_upgrade of a data folder that may be used up."""
+"""`dbdyno rehearse --new … --upgrade`: pg_upgrade creates the new side from a data folder that it can consume."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def wheels() -> list[Binaries]:
 
 @pytest.fixture
 def old(made_anew: None) -> Iterator[EmbeddedPostgres]:
-    """An old server, which stays after a stop."""
+    """Yield a server of the oldest version, whose folder remains when it is stopped."""
     with EmbeddedPostgres(binaries=wheels()[0]) as running:
         database(running, "shop", SHOP)
         yield running
 
 
 def copied(engine: EmbeddedPostgres, folder: Path) -> Path:
-    """A physical copy of a server's data, cleanly shut down, which the user of servers may read."""
+    """Stop the server and copy its data folder; the account that runs servers owns the copy."""
     engine.stop()
     to = Path(engine.folder) / folder.name
     shutil.copytree(engine.data_dir, to)

@@ -1,4 +1,4 @@
-"""Differences planted between two copies: each is named first on its statement, and all other statements are quiet."""
+"""Differences planted between two copies: each is named first for its statement; other statements have no finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARALLEL = (
 
 @dataclass(frozen=True)
 class Planted:
-    """A difference: SQL for the copies, the statements it reaches, the decision and the code of the cause."""
+    """A planted difference: SQL for the copies, the affected statements, the decision and the code of the cause."""
 
     name: str
     new: tuple[str, ...]
@@ -148,7 +148,7 @@ CASES = (
 
 
 def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path) -> JsonObject:
-    """The model of a rehearsal of the case's statements and two others."""
+    """Rehearse the case's statements and two others; return the model."""
     is_timed = case.decision == "slower"
     length = ("8s" if case.prepared or case.name in LONG else "4s") if is_timed else "30s"
     chosen = (*case.statements, *case.others)
@@ -169,7 +169,7 @@ LONG = (
     "a statistics target lowered",
     "a table bloated",
 )
-"""Cases of the soak; the others are in every run of the tests. test_rehearse.py has work_mem as a changed setting."""
+"""Cases of the soak; all others run with every test run. test_rehearse.py tests work_mem as a changed setting."""
 
 
 @pytest.mark.parametrize(

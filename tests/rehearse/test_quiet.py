@@ -1,4 +1,4 @@
-"""Executions of a rehearsal are neither logged nor counted: a server that logs every statement does not seem slower."""
+"""Executions of a rehearsal are neither logged nor counted, so a server that logs everything does not seem slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a rehearsal, on a made model: how answers differ, which were not compared, and where values come from."""
+"""The page of a rehearsal, from a synthetic model: differing answers, answers not compared, the source of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno rehearse` as a user meets it: both kinds of a new side, both kinds of a load, refusals, and what stays."""
+"""`dbdyno rehearse` as users see it: both kinds of new side and of load, refused requests, and what remains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OWN_SCHEMA = (
     'alter table customers set schema "My App"',
     'alter database old set search_path = "My App", public',
 )
-"""A table that sessions find only by a setting of the database, which no copy of it has."""
+"""A table that sessions find only by a setting of the database, which copies of the database do not have."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
 
 @contextlib.contextmanager
 def start(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that runs, ended at the end."""
+    """Start a command, and stop it at the end of the context."""
     command = [sys.executable, "-m", "dbdyno", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:

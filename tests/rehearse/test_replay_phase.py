@@ -1,4 +1,4 @@
-"""`dbdyno rehearse --replay`: the load as it was, on both sides alternately, and at which speed a side falls behind."""
+"""`dbdyno rehearse --replay`: the original load on both sides alternately, and the speed at which a side lags."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SLOW = (
     "create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(1); return new; end'",
     "create trigger slow before update on customers for each row when (new.id in (8, 1008)) execute function slow()",
 )
-"""A trigger that makes the last update of each session end a second later than in the capture."""
+"""Trigger that makes the last update of each session a second slower than in the capture."""
 engine = engine_with("shop", SHOP)
 
 
 @pytest.fixture(scope="module")
 def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sessions at once that insert, read their row again, and update, with think times."""
+    """Return a captured run of two concurrent sessions that insert, read their row and update it, with think times."""
     out = tmp_path_factory.mktemp("capture") / "run"
     database(engine, "app", template="shop")
 

@@ -1,4 +1,4 @@
-"""What the turns of a replay say, from turns of known times: pace, the speed at which a side falls behind, answers."""
+"""Summaries of replays with known turn times: pace, the speed at which a side falls behind, answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def turn(side: str, speed: float, elapsed_s: float, each_ns: int = 1_000_000, **
 
 
 def said(*turns: Turn) -> Outcome:
-    """The outcome of turns."""
+    """Return the outcome of these turns."""
     return outcome_of(Replays(turns, CAPTURE), "PostgreSQL 18")
 
 

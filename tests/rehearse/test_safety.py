@@ -1,4 +1,4 @@
-"""What a rehearsal executes stays in its transaction: one server, and statements that try to leave it."""
+"""Everything that a rehearsal executes stays in its transaction: statements that try to leave it, on one server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def side(engine: EmbeddedPostgres) -> Iterator[Side]:
 
 
 def statement(text: str, *values: bytes, is_simple: bool = False, shown: str = "", **more: object) -> Statement:
-    """A statement with one set of values."""
+    """Return a statement with one set of values."""
     sample = Parameters(text, values, is_simple=is_simple)
     return Statement(1, shown or text, 1, 1_000_000, samples=(sample,), **more)  # type: ignore[arg-type]
 
@@ -326,7 +326,7 @@ def test_what_locks_rows_is_undone_before_the_other_side_executes_it(engine: Emb
 
 @contextmanager
 def two_sides(engine: EmbeddedPostgres) -> Iterator[tuple[Side, Side]]:
-    """Two sides that execute in the same database, as servers of their own."""
+    """Yield two sides that use the same database as if they were two servers."""
     sides = [Side(name, Postgres.from_engine(engine).in_database("safe")) for name in ("old", "new")]
     yield sides[0], sides[1]
     for side in sides:
@@ -334,7 +334,7 @@ def two_sides(engine: EmbeddedPostgres) -> Iterator[tuple[Side, Side]]:
 
 
 class Asked:
-    """A stop that is asked for at the n-th look."""
+    """Stop signal that becomes true at the n-th check."""
 
     def __init__(self, looks: int) -> None:
         self.looks = looks

@@ -1,4 +1,4 @@
-"""The walk through an upgrade (docs/how-to/upgrade.md): every command of the page, on real servers of two versions."""
+"""The upgrade walkthrough (docs/how-to/upgrade.md): every command of the page, on real servers of two versions."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ RESERVED_SINCE = 16
 
 @dataclass(frozen=True)
 class Servers:
-    """The servers of the page: the old one with `app` and the copy, and the new one with `app`."""
+    """Servers of the page: the old one with `app` and its copy, and the new one with `app`."""
 
     old: EmbeddedPostgres
     new: EmbeddedPostgres
 
     def dsn(self, name: str) -> str:
-        """The connection string of a place of the page."""
+        """Return the connection string for a server name on the page."""
         engine, database = {"old-13": (self.old, "app"), "copy-13": (self.old, "copy"), "new-18": (self.new, "app")}[
             name
         ]
@@ -45,17 +45,17 @@ class Servers:
 
 
 def commands() -> list[str]:
-    """The commands of the page, in its order."""
+    """Return the commands of the page in their order."""
     return [line for block in BLOCK.findall(PAGE.read_text()) for line in block.splitlines() if line.strip()]
 
 
 def newest() -> Binaries:
-    """The newest server at hand: the wheel's, which has pg_dump beside it."""
+    """Return the newest available server: the wheel's, which has pg_dump in its folder."""
     return find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
 
 
 def oldest(new: Binaries) -> Binaries:
-    """The oldest server at hand that the newest can take a database of."""
+    """Return the oldest available server from which the newest one can take a database."""
     found = [
         one for one in inspect((*installed_folders(os.environ), *wheel_folders()), "here") if one.major < new.major
     ]
@@ -115,7 +115,7 @@ def test_every_command_of_the_page_works(
 
 
 def judged(servers: Servers, line: str, length: str, out: Path) -> dict[str, object]:
-    """Rehearse, and hold what an upgrade over 16 must find against the page: one statement fails, with its cause."""
+    """Rehearse; check that an upgrade to 16 or later finds what the page shows: one failing statement and its cause."""
     model = rehearsed(servers, line, length, out)
     failing = [row for row in model["statements"] if row["decision"] == "fails"]  # type: ignore[attr-defined]
     with psycopg.connect(servers.dsn("copy-13")) as connection:
@@ -129,7 +129,7 @@ def judged(servers: Servers, line: str, length: str, out: Path) -> dict[str, obj
 
 
 def rehearsed(servers: Servers, line: str, length: str, out: Path) -> dict[str, object]:
-    """The model of a rehearsal, shortened."""
+    """Run a shortened rehearsal; return its model."""
     shortened = re.sub(r"--for \d+min", f"--for {length}", line)
     done = dbdyno(*words(servers, shortened), "--out", out, "--seed", "7")
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -137,14 +137,14 @@ def rehearsed(servers: Servers, line: str, length: str, out: Path) -> dict[str, 
 
 
 def words(servers: Servers, line: str) -> list[str]:
-    """The arguments of a command of the page, with the places of this test."""
+    """Return the arguments of a command on the page, with this test's connection strings."""
     given = shlex.split(line)[1:]
     places = {f"postgresql://{name}/app": servers.dsn(name) for name in ("old-13", "copy-13", "new-18")}
     return [places.get(word, word) for word in given]
 
 
 def run_sql(servers: Servers, line: str) -> None:
-    """The file that the page gives to psql, in one session."""
+    """Execute the file that the page passes to psql, in one session."""
     (file,) = re.findall(r"-f (\S+)", line)
     with psycopg.connect(servers.dsn("old-13"), autocommit=True) as connection:
         connection.execute((ROOT / file).read_text().encode())

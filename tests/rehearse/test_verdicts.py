@@ -1,4 +1,4 @@
-"""The verdict on made measurements: which one is withheld, and what the headline counts."""
+"""The verdict on synthetic measurements: when it is withheld, and what the headline counts."""
 
 from __future__ import annotations
 

@@ -43,12 +43,12 @@ MODELS: dict[str, Callable[[], JsonObject]] = {
 }
 
 REPEATS = ("four_arms", "curve_not_found", "aborted", "hostile_curve", "hostile_two_curves", "hostile_flash_log")
-"""Pages of a kind, or hostile words in it, that others have, too."""
+"""Names of models whose kind of page, or whose hostile words, other models have, too."""
 
 
 @pytest.fixture(autouse=True, scope="session")
 def pages_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
-    """One folder of pages for all processes of a run of tests."""
+    """Keep one folder of rendered pages for all processes of a test run."""
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "pages"
     folder.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ def any_model(request: pytest.FixtureRequest) -> JsonObject:
 
 @pytest.fixture
 def experiment() -> JsonObject:
-    """Two arms, everything there."""
+    """Return a complete model with two arms."""
     return copy.deepcopy(_model("experiment"))
 
 
@@ -80,13 +80,13 @@ def curve() -> JsonObject:
 
 @pytest.fixture
 def correlation() -> JsonObject:
-    """Statements, and what their time goes with."""
+    """Return a model of statements, with the quantities that their time correlates with."""
     return copy.deepcopy(_model("correlation"))
 
 
 @pytest.fixture
 def hostile() -> JsonObject:
-    """Every string tries to break out."""
+    """Return a model in which every string tries to break out of the page."""
     return copy.deepcopy(_model("hostile"))
 
 

@@ -1,6 +1,7 @@
-"""What a reader sees of each kind of page, as text: what a terminal shows and the words of the HTML page.
+"""Text that a reader sees on each kind of page: the terminal's output and the words of the HTML page.
 
-The words stand one block a line, a table's row as its cells between bars, drawings as their labels' number.
+The words are listed with one line per block; a table's row is its cells between bars, and a drawing is the number of
+its labels.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HERE = Path(__file__).parent / "pinned"
 
 
 def snapshot() -> JsonObject:
-    """A report of two snapshots: numbers, gaps, verdicts, what was not measured."""
+    """Return a report of two snapshots with numbers, gaps, verdicts, and a measurement that is missing."""
     from dbdyno.base.sections import columns, missing_measurement, section, table
 
     shown = columns("statement:text begins:text calls time:ns share:ratio rows:per_s text:text")
@@ -85,7 +86,7 @@ def snapshot() -> JsonObject:
 
 
 def calibration() -> JsonObject:
-    """A fit of a device."""
+    """Return the page of a fitted device."""
     import random
 
     import numpy as np
@@ -97,7 +98,7 @@ def calibration() -> JsonObject:
 
 
 def claims() -> JsonObject:
-    """Two claims, one of which does not hold."""
+    """Return two claims, one of which does not hold."""
     part = {
         "quantity": "share of flash",
         "unit": "%",
@@ -138,7 +139,7 @@ def claims() -> JsonObject:
 
 
 def traces() -> dict[str, Callable[[], JsonObject]]:
-    """The pages about traces, made of one small run."""
+    """Return the pages about traces, computed from one small run."""
     from test_trace_pages import pages_of
     from trace_evidence import order_entry
 
@@ -155,7 +156,7 @@ def traces() -> dict[str, Callable[[], JsonObject]]:
 
 
 def check() -> JsonObject:
-    """Two files that were read, one of them not whole, and one refused."""
+    """Return a check of files: two were read, one of them incompletely, and one was refused."""
     closes = {
         "elapsed_ns": 5_000_000,
         "call_ns": 3_000_000,
@@ -211,7 +212,7 @@ RUNS: dict[str, Callable[[], JsonObject]] = {
     "aborted": report_models.aborted,
     "machine": lambda: describe("exadata-x2"),
 }
-"""Pages of runs, and of a machine."""
+"""Models of pages of runs, and of a machine, by name."""
 PAGES: dict[str, Callable[[], JsonObject]] = {
     **RUNS,
     "claims": claims,
@@ -224,7 +225,7 @@ PAGES: dict[str, Callable[[], JsonObject]] = {
 
 
 class _Words(HTMLParser):
-    """The words of a page by block."""
+    """Parser that collects the words of a page by block."""
 
     BLOCKS = ("p", "h1", "h2", "h3", "h4", "li", "tr", "div", "section", "pre", "summary", "figcaption", "dl", "a")
 
@@ -260,7 +261,7 @@ class _Words(HTMLParser):
 
 
 def words(html: str) -> str:
-    """The page's words, a block a line."""
+    """Return the page's words, one line per block."""
     seen = _Words()
     seen.feed(html)
     lines = (re.sub(r"[\s\xa0]+", " ", line).strip() for line in seen.lines)

@@ -1,4 +1,4 @@
-"""Pages of models, each rendered once in a run of tests: many tests, in several processes, look at the same page.
+"""Rendered pages of models, each rendered once per test run, because many tests in several processes use the same page.
 
 html = rendered.page(report_models.experiment())
 """
@@ -14,11 +14,11 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 
 PLACE: list[Path] = []
-"""The folder of the pages, which a fixture names (conftest.py)."""
+"""Folder of the pages, which a fixture sets (conftest.py)."""
 
 
 def page(model: JsonObject) -> str:
-    """The page of a model; what `render_html` makes of it is a function of the model alone."""
+    """Return the page of a model, rendered at most once, because the page depends on the model only."""
     path = PLACE[0] / hashlib.sha256(json.dumps(model).encode()).hexdigest()
     if not path.exists():
         aside = path.with_suffix(f".{os.getpid()}")
@@ -28,6 +28,6 @@ def page(model: JsonObject) -> str:
 
 
 def written(model: JsonObject, path: Path) -> Path:
-    """The page as a file for a browser."""
+    """Write the page to a file for a browser; return its path."""
     path.write_text(page(model), encoding="utf-8")
     return path

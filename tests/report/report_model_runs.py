@@ -12,8 +12,9 @@ from dbdyno.base.json_types import TableRow
 
 
 def two_curves(apart: float = 1.2) -> Model:
-    """A live run beside a model's: one curve without teeth, one with; the second's frame is
-    `apart` times the first's."""
+    """Return the curves of a live run (without teeth) and of a model (with teeth), whose frame is `apart` times as
+    large.
+    """
     model, other = report_models.curve(found=False), report_models.curve()
     arms = model["arms"]
     arms.append(arms[0] | {"index": 1, "name": "model:san (ab12)", "baseline": False})
@@ -32,7 +33,7 @@ def two_curves(apart: float = 1.2) -> Model:
 
 
 def sweep(settings: int = 6) -> Model:
-    """Throughput over jobs, one curve per setting, each full at another place."""
+    """Return throughput over jobs, one curve per setting, each of which saturates at another number of jobs."""
     model = report_models.experiment((1.0,))
     model["kind"] = "sweep"
     model["run"] = make_run("Which limit keeps the disks idle?", title="queue-depth")
@@ -65,7 +66,7 @@ def sweep(settings: int = 6) -> Model:
 
 
 def station(name: str, arm: int, **values: Any) -> dict[str, Any]:
-    """One row of what devices did."""
+    """Return one row about the use of a device."""
     return {
         "arm": arm,
         "station": name,
@@ -88,7 +89,7 @@ def station(name: str, arm: int, **values: Any) -> dict[str, Any]:
 
 
 def flash_log() -> Model:
-    """Two arms with a race in the second, a tail apart, and what the devices did."""
+    """Return two arms with a race in the second one, different tails, and the use of the devices."""
     model = report_models.experiment((1.0, 0.94))
     for arm, name in zip(model["arms"], ("flash log off", "flash log on"), strict=True):
         arm["name"] = name

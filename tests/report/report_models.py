@@ -1,4 +1,4 @@
-"""Analysis models for the renderers' tests: as real ones look, and as bad as they can get."""
+"""Analysis models for the renderers' tests: realistic ones, and the worst possible ones."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>'\"--&amp;{{7*7}}\u2028\u202e\x1
 
 
 def experiment(factors: tuple[float, ...] = (1.0, 1.066), seed: int = 7) -> Model:
-    """Two or more arms; each arm's median is the given multiple of 100 us, its tail a little
-    more.
-    """
+    """Return a model of two or more arms: their medians are the factors times 100 us, tails grow slightly more."""
     dice = np.random.default_rng(seed)
     waits = [make_latencies(dice, factor) for factor in factors]
     names = ["work_mem 64 MB", "work_mem 4 MB", "work_mem 1 MB", "work_mem 256 kB"][: len(factors)]
@@ -69,7 +67,7 @@ def experiment(factors: tuple[float, ...] = (1.0, 1.066), seed: int = 7) -> Mode
 
 
 def four_arms() -> Model:
-    """Three arms against a baseline: faster, much slower, the same."""
+    """Return three arms compared with a base: faster, much slower, the same."""
     model = experiment((1.0, 0.82, 1.9, 1.004))
     model["verdict"] |= {
         "decision": "faster",
@@ -79,7 +77,7 @@ def four_arms() -> Model:
 
 
 def aa() -> Model:
-    """One arm against itself."""
+    """Return one arm compared with itself."""
     model = experiment((1.0, 1.001), seed=11)
     model["kind"] = "aa"
     for arm in model["arms"]:
@@ -149,7 +147,7 @@ def curve(found: bool = True, seed: int = 3) -> Model:
 
 
 def correlation(seed: int = 5) -> Model:
-    """Statements: their hit ratio, blocks and time, and what goes with what."""
+    """Return statements with their hit ratio, blocks and time, and the correlations between them."""
     dice = np.random.default_rng(seed)
     blocks = dice.lognormal(2, 1.5, 48)
     took = blocks * dice.lognormal(9, 0.4, 48)
@@ -211,7 +209,7 @@ def correlation(seed: int = 5) -> Model:
 
 
 def aborted() -> Model:
-    """One whole block of thirty, intervals unknown."""
+    """Return a run with one complete block of thirty, whose intervals are unknown."""
     model = experiment()
     model["run"] |= {
         "status": "aborted",
@@ -246,7 +244,7 @@ def aborted() -> Model:
 
 
 def traces() -> Model:
-    """Two sets of traces: commits take longer, one event is new."""
+    """Return a comparison of two sets of traces: commits take longer, and one event is new."""
     model = experiment()
     model["kind"] = "traces"
     mine = {"scaled_ns": 250_000.0}
@@ -332,12 +330,12 @@ def traces() -> Model:
 
 
 def bare(kind: str = "experiment") -> Model:
-    """Nothing but the head."""
+    """Return a model that has only its first keys."""
     return {"schema": 1, "kind": kind}
 
 
 def hollow(kind: str = "experiment") -> Model:
-    """Every key there, every value null or empty."""
+    """Return a model with every key, in which every value is null or empty."""
     keys = ("arms", "metrics", "classical", "statements", "warnings", "gates")
     names = ("distribution", "quantile_ratio", "tail", "blocks", "heatmap", "waits")
     return {
@@ -353,7 +351,7 @@ def hollow(kind: str = "experiment") -> Model:
 
 
 def nulls() -> Model:
-    """As real, but every number is null."""
+    """Return a realistic model in which every number is null."""
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
@@ -366,8 +364,7 @@ def nulls() -> Model:
 
 
 def hostile(kind: str = "experiment", model: Model | None = None) -> Model:
-    """Every string that came from outside tries to break out of the page; of one of these models,
-    or of the one given."""
+    """Return a model, by default one of these, in which every external string tries to break out of the page."""
     kept = {"kind", "schema", "unit", "metric", "decision", "started_at", "switch", "status"}
 
     def spoilt(value: Any, key: str = "") -> Any:

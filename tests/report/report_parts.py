@@ -1,8 +1,7 @@
-"""The parts of the analysis models: drawn from seeded dice, realistic in shape.
+"""Parts of the analysis models, drawn at random from a seed and realistic in shape.
 
-Latencies are log-normal around 100 us with a slow second kind of work and rare stalls, so that
-figures show what they show in practice. The statistics here are rough on purpose: a renderer must
-show what it is given.
+Latencies are log-normal around 100 us with a slow second kind of work and rare stalls, so that figures show what they
+show in practice. The statistics here are intentionally rough: a renderer must show any values that it gets.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Model = JsonObject
 
 
 def make_latencies(dice: np.random.Generator, factor: float) -> np.ndarray[Any, Any]:
-    """Operations in time order: drifting, mostly quick, some of a slower kind, a few stalls."""
+    """Return latencies in time order: with drift, mostly short, some of a slower kind, and a few stalls."""
     drift = 1 + 0.08 * np.sin(np.arange(OPERATIONS) / OPERATIONS * 9)
     waits = 100_000 * factor * drift * dice.lognormal(0, 0.28, OPERATIONS)
     slow = dice.random(OPERATIONS) < 0.035

@@ -1,7 +1,7 @@
-"""What is not known is a dash or is left out, and never a 0, on the page of every kind of model.
+"""Unknown values are shown as a dash or left out, and never as 0, on the page of every kind of model.
 
-A log with whole seconds said "p50 before 0 ns". Here one number after the other is taken out of each model, and no page
-may then have a zero that it did not have before.
+A log with whole seconds said "p50 before 0 ns". These tests remove one number after the other from each model; no page
+may then show an additional zero.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dbdyno.report.terminal import render_text
 ZERO = re.compile(r"(?<![\w.,:/+−-])[+−-]?0(?:\.0+)?(?![\w.,:/-])(?: ?(?:ns|us|µs|ms|s|%|B|kB|MB|GB|/s))?")
 EACH = 25
 STRUCTURE = {"schema", "version", "level", "depth", "arm", "session", "block", "worker", "id", "parent", "number"}
-"""Keys that place a row and measure nothing."""
+"""Keys that identify a row and are not measurements."""
 
 
 def leaves(model: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places of numbers other than zero."""
+    """Yield the paths of all numbers other than zero."""
     if isinstance(model, dict):
         for key, value in model.items():
             if key not in STRUCTURE:
@@ -38,7 +38,7 @@ def leaves(model: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 def without(model: Any, place: tuple[str | int, ...]) -> Any:
-    """The model with one number not known: what does not hold it is the model's own."""
+    """Return the model with one number set to None; parts that do not contain it are shared with the model."""
     if not place:
         return None
     made = copy.copy(model)
@@ -47,7 +47,7 @@ def without(model: Any, place: tuple[str | int, ...]) -> Any:
 
 
 def kinds_of(places: list[tuple[str | int, ...]], dice: random.Random) -> list[tuple[str | int, ...]]:
-    """One place of each kind: the same keys, whatever the row."""
+    """Return one path of each kind; paths with the same keys, in any row, are of one kind."""
     found: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
     for place in places:
         found.setdefault(tuple(str(key) if isinstance(key, str) else "*" for key in place), []).append(place)
@@ -60,7 +60,7 @@ def zeros_of(model: Any) -> list[str]:
 
 
 def wrong(model: Any, each: int | None, dice: random.Random) -> list[str]:
-    """Places that are shown as a zero where they are not known."""
+    """Return the paths of numbers that are shown as zero if they are unknown."""
     before, places = len(zeros_of(model)), kinds_of(list(leaves(model)), dice)
     dice.shuffle(places)
     found = []

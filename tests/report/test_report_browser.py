@@ -1,4 +1,4 @@
-"""The page in a real browser: no complaint, no request, no horizontal scrolling, tips that work."""
+"""The page in a real browser: no errors, no requests, no horizontal scrolling, and tooltips that work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about storage cells: every page in every form, safe, quiet in a browser, honest gaps."""
+"""Pages about storage cells: every page in every format, safe, without browser errors, and with visible gaps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\n"
 
 
 def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> JsonObject:
-    """A report of so many cells: steps with a gap, disks with a hole, a sibling that differs."""
+    """Return a report of this many cells: steps with a gap, disks with missing data, and a sibling that differs."""
     names = [name.format(at + 1) for at in range(cells)]
     steps = [
         {"cell": one, "from_s": [0, 60, 180], "to_s": [60, 120, 240], "value": [10.0 + at, 11.0, 9]}
@@ -109,7 +109,7 @@ def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> JsonObj
 
 
 def shown() -> JsonObject:
-    """What two cells say: a sum, a range, one of them half here."""
+    """Return the output of `cells show` for two cells: a sum, a range, and a cell that answered in part."""
     row = {
         "metric": "FL_IO_W",
         "family": "flash log",

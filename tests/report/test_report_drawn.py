@@ -1,5 +1,6 @@
-"""Every kind of page as a reader sees it, at three widths: no label over another, nothing clipped or torn,
-and a table that is wider than the window shows that it scrolls."""
+"""Every kind of page at three widths: labels do not overlap, nothing is clipped or broken, and a table wider than the
+window shows that it scrolls.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ COMMANDS: dict[str, tuple[list[str], ...]] = {
     "trace": (["trace", "report", str(ROOT / "examples" / "orders.trc"), "-o", "page.html"],),
     "flash": (["probe", "flash", ".", *SHORT], ["report", "last", "-o", "page.html"]),
 }
-"""Kinds of page that no run of ours makes a model of: made by the commands themselves."""
+"""Kinds of page for which no run gives a model; the commands themselves write these pages."""
 
 
 @chromium.needed

@@ -1,6 +1,4 @@
-"""Figures: drawn where there are data, valid Vega-Lite, honest at the edges, in colours that dark
-mode knows.
-"""
+"""Figures: drawn if there are data, valid Vega-Lite, correct at the edges, in colours with dark-mode variants."""
 
 from __future__ import annotations
 
@@ -224,7 +222,7 @@ def test_every_colour_has_a_dark_partner_and_no_two_arms_share_one():
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG 2.2, relative luminance and contrast ratio."""
+    """Return the contrast ratio of two colours as WCAG 2.2 defines it."""
 
     def light(colour: str) -> float:
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

@@ -1,4 +1,4 @@
-"""Numbers and foreign text: what a reader sees."""
+"""Numbers and external text as a reader sees them."""
 
 from __future__ import annotations
 

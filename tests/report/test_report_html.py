@@ -1,4 +1,4 @@
-"""The page: one safe file in the right order, whatever the model holds."""
+"""The page: one safe file in the right order, whatever the model contains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dbdyno.report.html import code_spans, embedded_json, render_html, write_htm
 
 
 class Reader(HTMLParser):
-    """What a browser's parser would see."""
+    """Tags and text of a page as a browser's parser sees them."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Reader(HTMLParser):
 
 @cache
 def read(page: str) -> Reader:
-    """A page, read once in a process however many tests look at it."""
+    """Return a parsed page; each page is parsed once per process."""
     return Reader(page)
 
 

@@ -1,4 +1,4 @@
-"""What only runs in virtual time have on their pages: devices, the race, sweeps, two curves."""
+"""Page parts that only runs in virtual time have: devices, the race, sweeps, two curves."""
 
 from __future__ import annotations
 

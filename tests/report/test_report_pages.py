@@ -1,4 +1,4 @@
-"""Any page renders in all three forms: whole, escaped, as wide as asked for, colourless where asked for."""
+"""Any page renders in all three formats: complete, escaped, at the requested width, and without colour on request."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e{{7*7}}[bold]"
 
 
 def hostile_page() -> Page:
-    """Foreign text in every place that takes text."""
+    """Return a page with external text in every place that can have text."""
     cell = Cell(HOSTILE, notes=(HOSTILE,), code=HOSTILE, tag=HOSTILE, lead=HOSTILE)
     table = Table(HOSTILE, (Column("a", HOSTILE, help=HOSTILE), Column("b", HOSTILE, "code")),
                   (Row({"a": cell, "b": HOSTILE}, HOSTILE, HOSTILE),), note=HOSTILE, folded=HOSTILE)  # fmt: off

@@ -1,6 +1,6 @@
-"""Each kind of page says what it said: its text and its words are held to files beside this one.
+"""The text of each kind of page does not change: it is compared with files in this folder.
 
-`DBDYNO_PIN=1 pytest tests/report/test_report_pinned.py` writes them anew; read the difference.
+`DBDYNO_PIN=1 pytest tests/report/test_report_pinned.py` rewrites the files; review the diff.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dbdyno.report.terminal import render_text
 
 
 def rounded(text: str) -> str:
-    """The last of all digits depends on the processor's vector width."""
+    """Round numbers to 12 digits, because the last digits depend on the processor's vector width."""
     return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.12g}", text)
 
 

@@ -1,4 +1,4 @@
-"""The model is checked once, and a torn one is named by place."""
+"""The model is validated once, and the error for a damaged one names the place of the damage."""
 
 from __future__ import annotations
 

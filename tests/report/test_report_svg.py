@@ -1,4 +1,4 @@
-"""Inline SVG: only drawing comes through, and it is small."""
+"""Inline SVG: only drawing elements are kept, and the result is small."""
 
 from __future__ import annotations
 

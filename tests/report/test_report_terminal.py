@@ -1,4 +1,4 @@
-"""The essentials on a terminal, and the flat rows."""
+"""The main results on a terminal, and the flat rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chart of active sessions drawn without Vega: what it shows is what Vega draws of the same data."""
+"""The chart of active sessions drawn without Vega shows what Vega draws from the same data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def drawn(dice: random.Random, buckets: int, events: int = 6) -> JsonObject:
 
 
 def rectangles(text: str) -> set[tuple[str, float, float, float, float]]:
-    """The rectangles of the stack with their colours, to the pixel."""
+    """Return the rectangles of the stack with their colours, rounded to pixels."""
     found = set()
     for path in ET.fromstring(text).iter():
         fill = path.get("fill")

@@ -20,14 +20,14 @@ from dbdyno.snapshot.taking.take import open_collector, take
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[EmbeddedPostgres]:
-    """One server for the loads that leave it as it was."""
+    """Yield one server for all loads that leave it unchanged."""
     with EmbeddedPostgres(settings=SETTINGS) as running:
         yield running
 
 
 @pytest.fixture
 def lab(engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
-    """The shared server with a store of its own; what a test made there is gone at its end."""
+    """Yield the shared server with a separate store; everything that a test created there is removed at its end."""
     with Lab(engine, tmp_path / "snaps") as made:
         yield made
         made.run("drop schema public cascade", "create schema public", "grant usage on schema public to public")
@@ -35,7 +35,7 @@ def lab(engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.fixture
 def own_lab(tmp_path: Path) -> Iterator[Lab]:
-    """A server that the test may kill."""
+    """Yield a separate server that the test can kill."""
     with EmbeddedPostgres(settings=SETTINGS) as running, Lab(running, tmp_path / "snaps") as made:
         yield made
 
@@ -48,8 +48,9 @@ def major() -> int:
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    """Oracle's driver that plays what was recorded; hours between snapshots pass in a moment, so that this machine's
-    clock is not asked."""
+    """Return a fake of Oracle's driver that plays recorded rows. This machine's clock is not read, because hours
+    between snapshots pass in a moment.
+    """
     found = Driver()
     monkeypatch.setattr("dbdyno.snapshot.engines.oracle.collector.clock_stamp", dict)
     monkeypatch.setitem(sys.modules, "oracledb", found)
@@ -64,7 +65,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def snap(driver: Driver, store: Store) -> Snap:
-    """Takes a snapshot of recorded rows of Oracle."""
+    """Return a function that takes a snapshot of recorded Oracle rows."""
 
     def taken(recorded: dict[str, list[tuple]], dsn: str = DSN, **options: Any) -> Snapshot:
         driver.recorded = recorded

@@ -44,7 +44,7 @@ def counters(names: tuple[str, ...]) -> tuple[Column, ...]:
 
 
 class MadeServer:
-    """Counters of a server that never was; `step` adds to them and takes a snapshot."""
+    """Counters of a synthetic server; `step` adds to them and takes a snapshot."""
 
     def __init__(self, folder: Path, *, every_s: int = 60) -> None:
         self.store = Store(folder)
@@ -63,19 +63,21 @@ class MadeServer:
         self.before: Snapshot | None = None
 
     def call(self, statement: int, calls: int, ms: float, **more: float) -> None:
-        """So many calls of a statement that took so long together."""
+        """Add calls of a statement, with their total time [ms]."""
         row = self.statements.setdefault(statement, dict.fromkeys(STATEMENT, 0))
         for name, value in {"calls": calls, "total_exec_time": ms, "rows": calls, **more}.items():
             row[name] += value
 
     def touch(self, table: int, **more: float) -> None:
-        """Counts of a table."""
+        """Add to the counters of a table."""
         row = self.tables.setdefault(table, dict.fromkeys(TABLE, 0))
         for name, value in more.items():
             row[name] += value
 
     def step(self, commits: int = 600) -> Snapshot:
-        """A snapshot, one period after the last, whose files it names where nothing changed, as a taken one does."""
+        """Take a snapshot one period after the last one; unchanged views refer to the last one's files, as in a real
+        store.
+        """
         self.at_s += self.every_s
         self.database["xact_commit"] += commits
         self.database["blks_hit"] += 10 * commits
@@ -96,7 +98,7 @@ class MadeServer:
             yield change_of(before, after)
 
     def write(self, number: int) -> None:
-        """As `step`, under a number of the caller's: fast enough for ten thousands."""
+        """Do the same as `step`, under a number that the caller chooses, and fast enough for tens of thousands."""
         self.at_s += self.every_s
         self.database["xact_commit"] += 600
         folder = self.store.folder / f"{number:06d}"

@@ -1,7 +1,7 @@
-"""The columns of Oracle's views that the collector may name, written down by hand from what the public reference says.
+"""Columns of Oracle's views that the collector can use, written down manually from the public reference.
 
-A column is given with the first release that has it: 11.2 stands for "11.2 or earlier". The table was not made from an
-instance, and not from a download of the reference: which columns 11.2 has is from memory.
+Each column has the first release that contains it: 11.2 means "11.2 or earlier". The table was copied neither from an
+instance nor from a download of the reference; the columns of 11.2 are from memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXECUTED = (
     "fetches",
     "parse_calls",
 )
-"""What every view of statements counts of a cursor."""
+"""Counters of a cursor that all views of statements have."""
 
 COLUMNS: dict[str, dict[str, str]] = {
     "v$sysstat": dict.fromkeys(("statistic#", "name", "class", "value", "stat_id"), OLD),

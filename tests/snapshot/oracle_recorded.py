@@ -1,4 +1,4 @@
-"""A stand-in for Oracle's driver that plays recorded rows: no instance can be had where the tests run."""
+"""A fake of Oracle's driver that plays recorded rows, because no Oracle instance is available for the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def instance(at_s: float, started: str = "2026-11-01 08:00:00", dbid: int = 7) -
 
 
 def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, list[tuple]]:
-    """What the views hold: `grown` transactions later."""
+    """Return the rows of the views, `grown` transactions after the start."""
     n = grown
     recorded = {
         "instance": instance(at_s),
@@ -80,10 +80,10 @@ def state(at_s: float = 0, grown: int = 0, **more: list[tuple]) -> dict[str, lis
 
 
 class Driver(types.ModuleType):
-    """A stand-in for python-oracledb: answers each script with the rows recorded for its view."""
+    """Fake of python-oracledb that answers each script with the rows recorded for its view."""
 
     class Error(Exception):
-        """The driver's error."""
+        """Error of the fake driver."""
 
     def __init__(self) -> None:
         super().__init__("oracledb")
@@ -98,7 +98,7 @@ class Driver(types.ModuleType):
 
 
 class Connection:
-    """One connection, which is its own cursor."""
+    """A connection that is also its own cursor."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver

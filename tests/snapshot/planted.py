@@ -1,4 +1,4 @@
-"""A planted cause: one load before it and after it, snapshots on the way, and what is named first."""
+"""A planted cause: the same load before and after it, with snapshots in between, and the cause that is named first."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ PARTS = 3
 
 
 class Planted:
-    """Two stretches of one load with a cause between, cut into short sub-intervals. `pause_s`: until what a
-    session did is counted."""
+    """Two periods of one load with a cause between them, cut into short sub-intervals. `pause_s` is the time until a
+    session's work is counted.
+    """
 
     def __init__(self, engine: str, dsn: str, store: Store, options: Options, *, pause_s: float = 0.02) -> None:
         self.engine = engine
@@ -40,7 +41,7 @@ class Planted:
         *,
         sampled: bool = False,
     ) -> list[str]:
-        """What compare and report say first."""
+        """Return the first cause named by the comparison, and by the report."""
         heads = [one["sections"][0] for one in self.models(load, plant, after, sampled=sampled)]
         for head in heads:
             print(head["about"], head["notes"], *(row for table in head["tables"] for row in table["rows"]), sep="\n")
@@ -54,7 +55,7 @@ class Planted:
         *,
         sampled: bool,
     ) -> tuple[JsonObject, JsonObject]:
-        """The comparison of what is before with what is after, and the report over both."""
+        """Return the comparison of the periods before and after, and the report over both."""
         numbers = self._snapshots(load, plant, after or load, sampled)
         store = self.store
         ends = ((numbers[0], numbers[PARTS]), (numbers[PARTS], numbers[-1]))
@@ -85,7 +86,7 @@ class Planted:
         return numbers
 
     def _take(self, collector: Any, seen: Any) -> int:
-        """A snapshot; the second try of one that met a restart."""
+        """Take a snapshot, with a second try if a restart interrupts the first; return its number."""
         try:
             return take(collector, self.store, engine_name=self.engine, sampled=seen).number
         except SnapshotError:

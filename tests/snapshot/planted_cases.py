@@ -1,4 +1,4 @@
-"""Thirty causes for a server to be slower, each planted into the same mixed load."""
+"""Thirty causes that make a server slower, each planted into the same mixed load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def case(made: Made) -> Made:
 
 
 def alter_system(mix: Mix, **settings: str) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Sets them for the whole server, and takes them back."""
+    """Return functions that set these settings for the entire server, and that reset them."""
     lines = [f"alter system set {name} = '{value}'" for name, value in settings.items()]
     undo = lambda: mix.lab.run("alter system reset all", RELOAD, "select pg_sleep(0.2)")  # noqa: E731
     return mix.plant(*lines, RELOAD, "select pg_sleep(0.2)"), undo
@@ -60,8 +60,9 @@ def statistics_of_another_day(mix: Mix) -> Case:
 
 @case
 def extended_statistics_dropped(mix: Mix) -> Case:
-    """Two columns that say the same: without the statistics one row is expected of each side, and the two
-    are joined in a loop."""
+    """Plant two columns with equal values: without the statistics the planner expects one row from each side, and joins
+    both in a nested loop.
+    """
     mix.lab.run(
         "create table town (zip int, city int, v int)",
         "insert into town select n % 200, n % 200, n from generate_series(1, 40000) n",
@@ -127,7 +128,7 @@ def a_setting_of_a_function(mix: Mix) -> Case:
 
 @case
 def a_prepared_plan_that_fits_all_values(mix: Mix) -> Case:
-    """One value has nearly all rows, and the plan that is made for no value is a scan."""
+    """Plant a value that nearly all rows have, so that the generic plan is a sequential scan."""
     mix.lab.run(
         "create table task (state int, v int)",
         "insert into task select case n % 4000 when 0 then 2 when 1 then 3 else 1 end, n"
@@ -388,7 +389,7 @@ def a_sequence_without_a_cache(mix: Mix) -> Case:
 
 @case
 def an_alter_behind_a_reader(mix: Mix) -> Case:
-    """A reader holds its transaction open, ALTER TABLE queues behind it, and everybody behind ALTER TABLE."""
+    """Plant an ALTER TABLE that waits for a reader's open transaction, and sessions that wait for the ALTER TABLE."""
     asked = "select sum(amount) from sale where cust = 3"
 
     def blocked() -> None:
@@ -467,7 +468,7 @@ def a_storm_of_sessions(mix: Mix) -> Case:
 
 @case
 def checkpoints_that_follow_each_other(mix: Mix) -> Case:
-    """After each checkpoint, the first change of a page writes it whole into the WAL."""
+    """Plant frequent checkpoints: the first change of each page after a checkpoint writes the full page to the WAL."""
     mix.lab.run(
         "create table page (id int primary key, v int, w text) with (fillfactor = 50)",
         "insert into page select n, n, repeat('w', 200) from generate_series(1, 24000) n",
@@ -506,7 +507,7 @@ def a_table_swapped_for_one_without_indexes(mix: Mix) -> Case:
 
 @case
 def a_cold_cache_after_a_restart(mix: Mix) -> Case:
-    """What the server's cache lacks the system's has: nobody waits longer, and the headline says so."""
+    """Plant a restart that empties the server's cache but not the system's, so that no session waits longer."""
     mix.lab.run(
         "create table wide (id int primary key, filler text)",
         "insert into wide select n, repeat('x', 900) from generate_series(1, 8000) n",
@@ -523,7 +524,7 @@ def a_cold_cache_after_a_restart(mix: Mix) -> Case:
 
 @case
 def processors_that_others_use(mix: Mix) -> Case:
-    """Programs beside the server, as many as there are processors."""
+    """Plant other programs on the host, one per processor."""
     others: list[subprocess.Popen[bytes]] = []
     spin = [sys.executable, "-c", "while True: pass"]
 
@@ -558,7 +559,7 @@ def a_log_on_a_slow_device(mix: Mix) -> Case:
 
 @case
 def temporary_files_on_a_slow_device(mix: Mix) -> Case:
-    """The tablespace for temporary files is another one since, on a device that writes slowly."""
+    """Plant another tablespace for temporary files, on a device that writes slowly."""
     assert isinstance(mix.lab.engine, SlowStorage)
     storage = mix.lab.engine
     storage.make_tablespace("scratch")
@@ -575,7 +576,7 @@ def temporary_files_on_a_slow_device(mix: Mix) -> Case:
 
 @case
 def a_standby_that_does_not_replay(mix: Mix) -> Case:
-    """Commits wait until the standby has replayed them, and a query there keeps it from replaying a vacuum."""
+    """Plant a standby query that delays the replay of a vacuum; commits wait until the standby has replayed them."""
     assert mix.standby is not None
     reports: list[psycopg.Connection] = []
     mix.lab.run("create table seen (id int primary key, v int)", "insert into seen select generate_series(1, 2000), 1")

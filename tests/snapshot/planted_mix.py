@@ -1,5 +1,6 @@
-"""A mixed load with a cause planted in the middle: every statement is timed by its client, so that the share of what
-was planted is known from elsewhere than the server's counters."""
+"""A mixed load with a cause planted in the middle. The client times every statement, so that the cause's share is known
+independently of the server's counters.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from dbdyno.snapshot.taking.take import open_collector, take
 from standby import Standby
 
 SLICES, SLICE_S = 6, 0.4
-"""Sub-intervals of either period, and how long each takes at least: the load is offered, not closed."""
+"""Sub-intervals of each period, and the minimum length of one, because the load is an open loop [s]."""
 USUAL = (
     "drop role if exists shop",
     "create role shop login",
@@ -44,8 +45,9 @@ BACKGROUND = (
 
 
 class Mix:
-    """Sessions of one load. `spent` is the time of each statement as its client saw it, by the label of what is
-    planted or of the statement itself."""
+    """Sessions of one load. `spent` is the client's time for each statement, by the label "planted" or the statement's
+    text [s].
+    """
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -54,14 +56,15 @@ class Mix:
 
     @contextlib.contextmanager
     def session(self, **more: str) -> Iterator[psycopg.Connection[Any]]:
-        """A session of the load, which ends, so that what it did is counted. It waits for no commit, which is in no
-        statement's time, unless other `options` are given."""
+        """Open a session of the load, which ends with the context, so that its work is counted. It does not wait for
+        commits, which belong to no statement's time, unless other `options` are given.
+        """
         given = {"options": "-c synchronous_commit=off", **more}
         with contextlib.closing(self.lab.connect(**given)) as conn:
             yield conn
 
     def ask(self, conn: psycopg.Connection[Any], statement: str, times: int = 1, label: str = "") -> None:
-        """A statement so many times."""
+        """Execute a statement `times` times and add up its time under the label."""
         for _ in range(times):
             began = time.monotonic()
             try:
@@ -70,17 +73,17 @@ class Mix:
                 self.spent[label or statement] += time.monotonic() - began
 
     def plant(self, *statements: str) -> Callable[[], None]:
-        """Statements that are not counted: the cause, not the load."""
+        """Return a function that executes statements that plant the cause; they are not counted as load."""
         return lambda: self.lab.run("set pg_stat_statements.track = 'none'", *statements)
 
     def usual(self) -> None:
-        """What goes on beside all causes."""
+        """Run the background load that every case has."""
         with self.session() as conn:
             for statement, times in BACKGROUND:
                 self.ask(conn, statement, times)
 
     def run(self, *statements: str, times: int = 1, **more: str) -> Callable[[], None]:
-        """A load: these statements, so many times, labelled as what is planted."""
+        """Return a load that executes these statements `times` times, labelled as planted."""
 
         def load() -> None:
             with self.session(**more) as conn:
@@ -113,7 +116,7 @@ class Case:
 
 @dataclass
 class Found:
-    """What a comparison of the two periods says first, and what clients saw."""
+    """First results of a comparison of the two periods, and the share that the clients measured."""
 
     first: JsonObject
     verdict: JsonObject
@@ -123,7 +126,7 @@ class Found:
 
 
 def found(mix: Mix, case: Case, engine: str = "postgres", pause_s: float = 0.02) -> Found:
-    """Plants it, and compares what was before with what is after."""
+    """Plant the cause, and compare the periods before and after it."""
     try:
         numbers, spent = _snapshots(mix, case, engine, pause_s)
     finally:
@@ -173,7 +176,7 @@ def _slice(mix: Mix, load: Callable[[], None]) -> None:
 
 
 def _truth(spent: list[Counter[str]]) -> float | None:
-    """The share of the additional time that is of what is planted, as clients saw it."""
+    """Return the planted statements' share of the additional time, as the clients measured it."""
     before, after = spent
     gains = {name: max(after[name] - before[name], 0.0) for name in after}
     return gains.get("planted", 0.0) / sum(gains.values()) if sum(gains.values()) > 0 else None

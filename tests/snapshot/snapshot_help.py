@@ -1,4 +1,4 @@
-"""What the tests of snapshots share: a server, its store, loads that are counted exactly."""
+"""Helpers for tests of snapshots: a server, its store, and loads whose counts are known exactly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OTHER_STATISTICS = (
     "truncate facts",
     "insert into facts select * from kept",
 )
-"""Statements after which the planner has the statistics of other rows of `facts`."""
+"""Statements that leave the planner with the statistics of other rows of `facts`."""
 FAMILY = (
     "create table parent as select n as id from generate_series(1, 30000) n",
     "alter table parent add primary key (id)",
@@ -55,12 +55,12 @@ FOREIGN_KEY = "alter table child add constraint child_parent_fkey foreign key (p
 
 
 def settle() -> None:
-    """Before version 15 what a session did is counted half a second to a second later."""
+    """Wait until a session's work is counted, which takes up to a second before version 15."""
     time.sleep(1.1)
 
 
 class Lab:
-    """A server with the extension, and snapshots of it by fresh sessions."""
+    """A server with pg_stat_statements, and snapshots of it by new sessions."""
 
     def __init__(self, engine: EmbeddedPostgres, folder: Path, **options: Any) -> None:
         self.engine = engine
@@ -76,12 +76,12 @@ class Lab:
         return None
 
     def connect(self, **more: str) -> psycopg.Connection[Any]:
-        """A session in autocommit, no prepared statements."""
+        """Open a session in autocommit mode without prepared statements."""
         known = {**self.engine.conninfo(), **more}
         return psycopg.connect(**known, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
 
     def run(self, *statements: str, database: str = "postgres") -> None:
-        """Statements in a session that ends: what it did is counted then."""
+        """Execute statements in a new session and close it, so that its work is counted."""
         with contextlib.closing(self.connect(dbname=database)) as conn:
             for statement in statements:
                 conn.execute(statement)  # type: ignore[arg-type]
@@ -96,23 +96,23 @@ class Lab:
                 holder.commit()
 
     def take(self, note: str = "", **options: Any) -> Snapshot:
-        """A snapshot of all that went before."""
+        """Take a snapshot after all previous work was counted."""
         settle()
         chosen = Options(**options) if options else self.options
         with open_collector(self.dsn, chosen) as collector:
             return take(collector, self.store, engine_name="postgres", note=note)
 
     def between(self, first: Snapshot, last: Snapshot) -> Interval:
-        """The interval of two snapshots."""
+        """Return the interval between two snapshots."""
         return Interval(self.store, first, last)
 
     def rows(self, first: Snapshot, last: Snapshot, view: str, where: str = "true") -> list[Any]:
-        """Rows of a view's difference."""
+        """Return rows of a view's difference between two snapshots."""
         with self.between(first, last) as interval:
             return interval.query(f"select * from {interval.table(view)} where {where}")
 
     def report(self, first: Snapshot, last: Snapshot) -> JsonObject:
-        """The model of the report."""
+        """Return the model of the report on the interval of two snapshots."""
         with self.between(first, last) as interval:
             return report(interval)
 
@@ -123,7 +123,7 @@ def section(model: JsonObject, name: str) -> JsonObject:
 
 
 def line(model: JsonObject, name: str, what: str) -> JsonObject:
-    """The row of a section whose first column says `what`."""
+    """Return the row of a section whose first column is `what`."""
     return next(
         row
         for table in section(model, name)["tables"]
@@ -133,8 +133,9 @@ def line(model: JsonObject, name: str, what: str) -> JsonObject:
 
 
 def never_negative(interval: Interval) -> int:
-    """Asserts that no counter of any view is below zero, and that a row without a verdict of ok
-    has none (an entry that was pushed out and came back: at least so much); returns how many numbers were looked at."""
+    """Check that no counter of any view is negative, and that rows without the verdict ok have none (an entry that was
+    evicted and returned has a minimum); return how many numbers were checked.
+    """
     seen = 0
     for view, record in interval.after.views.items():
         if not interval.has(view) or view in ("activity", "blocked"):

@@ -1,4 +1,4 @@
-"""Known loads on a MariaDB server come out as exactly those numbers; another life is recognised."""
+"""Known loads on a MariaDB server give exactly the expected numbers; a restart of the server is recognised."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def run(server: MariaServer, *statements: str) -> list[Any]:
-    """Runs statements on a connection of their own; the rows of the last one."""
+    """Execute statements in a new connection; return the rows of the last one."""
     connection = server.connect()
     with connection, connection.cursor() as cursor:
         for statement in statements:

@@ -23,14 +23,14 @@ MIB = 2**20
 
 
 class OnMariadb(Planted):
-    """The same, on a server with its performance schema."""
+    """Planted causes on a MariaDB server with performance_schema."""
 
     def __init__(self, server: MariaServer, folder: Path) -> None:
         super().__init__("mariadb", server.dsn, Store(folder), Options(), pause_s=0.05)
         self.server = server
 
     def run(self, *statements: str, counted: bool = True) -> None:
-        """Statements in a session that ends. Not `counted`: the cause, not the load."""
+        """Execute statements in a new session; with `counted` false they plant the cause and do not count as load."""
         off = "update performance_schema.threads set instrumented = 'NO' where processlist_id = connection_id()"
         connection = self.server.connect(database="test")
         with connection, connection.cursor() as cursor:
@@ -38,11 +38,11 @@ class OnMariadb(Planted):
                 cursor.execute(statement)
 
     def asks(self, statement: str, times: int = 30) -> Callable[[], object]:
-        """A load: the statement so many times, in one session."""
+        """Return a load that executes the statement `times` times in one session."""
         return lambda: self.run(*[statement] * times)
 
     def plant(self, *statements: str) -> Callable[[], object]:
-        """The cause."""
+        """Return a function that plants the cause with statements that do not count as load."""
         return lambda: self.run(*statements, counted=False)
 
 
@@ -77,7 +77,7 @@ def test_a_dropped_index(planted: OnMariadb):
 
 
 def convoy(planted: OnMariadb, hold: str, free: str, ask: str, waiting: str) -> None:
-    """One session holds what three others ask for, half a second from when all three wait."""
+    """Let one session hold a lock that three others request, for half a second after all three wait."""
     sessions = [planted.server.connect(database="test") for _ in range(4)]
     holder, *waiters = (one.cursor() for one in sessions)
     for statement in hold.split("; "):
@@ -178,7 +178,7 @@ def test_a_storm_of_connections(planted: OnMariadb):
 
 
 def wide(planted: OnMariadb) -> Callable[[], object]:
-    """A load over a table of some 50 MB."""
+    """Return a load over a table of about 50 MB."""
     planted.run(
         "create table wide (id int primary key, filler varchar(1000))",
         "insert into wide select seq, repeat('x', 900) from seq_1_to_40000",

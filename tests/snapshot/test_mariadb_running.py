@@ -1,5 +1,6 @@
-"""The text of a running statement and the text of its digest, as MariaDB 10.11 made it, are one statement; values stay
-behind."""
+"""The text of a running statement and its digest text by MariaDB 10.11 are recognised as one statement; values are
+removed.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Oracle by recorded rows: no instance can be had here, so that the driver is a stand-in.
+"""Snapshots of Oracle from recorded rows and a fake driver, because no Oracle instance is available.
 
-What is tested is all but the server: the scripts' form, which of them are run, what a lost right
-does, the epochs, the numbers of the report. That the views have these columns is Oracle's
-documentation's word, not these tests'.
+The tests cover everything except the server: the scripts' form, the choice of scripts, a missing privilege, epochs, and
+the numbers of the report. Only Oracle's documentation confirms that the views have these columns.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from dbdyno.snapshot.taking.take import open_collector
 
 
 def selected(sql: str) -> list[str]:
-    """The names of a query's columns, small letters: those outside all parentheses."""
+    """Return the column names of a query in lower case, without anything in parentheses."""
     plain = sql.strip().removeprefix("select")
     while "(" in plain:
         plain = re.sub(r"\([^()]*\)", "", plain)

@@ -1,4 +1,4 @@
-"""Causes planted in made snapshots of Oracle: report and comparison name each first. Never run against an instance."""
+"""Causes planted in synthetic snapshots of Oracle: report and comparison name each first. No instance was ever used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXTS = {"a1": "select sum(amount) from orders where cust = :1", "b2": "update s
 
 
 class Made:
-    """An instance whose counters a load adds to, a minute at a time."""
+    """A synthetic instance whose counters grow by a load, one minute at a time."""
 
     def __init__(self) -> None:
         self.at_s = 0
@@ -45,7 +45,7 @@ class Made:
         self.statistics[name] = self.statistics.get(name, 0) + round(by)
 
     def waited(self, event: str, kind: str, times: int, mean_us: float, *, foreground: bool = True) -> None:
-        """Adds waits of an event."""
+        """Add waits for an event."""
         one = self.events.setdefault(event, [kind, 0, 0, 0, 0])
         one[1] += times
         one[2] += round(times * mean_us)
@@ -54,14 +54,14 @@ class Made:
             one[4] += round(times * mean_us)
 
     def ran(self, statement: str, plan: int, times: int, mean_us: float, gets: float, **more: float) -> None:
-        """Adds executions of a statement; `more` by execution."""
+        """Add executions of a statement; `more` are other counters per execution."""
         one = self.sql.setdefault((statement, plan), dict.fromkeys(COLUMNS, 0.0))
         added = {"executions": 1, "elapsed": mean_us, "cpu": mean_us / 2, "gets": gets, "rows": 1, "fetches": 1, **more}
         for name, each in added.items():
             one[name] += times * each
 
     def touched(self, name: str, kind: str, **counted: float) -> None:
-        """Adds to a segment."""
+        """Add to the counters of a segment."""
         one = self.segments.setdefault((name, kind), {})
         for counter, by in counted.items():
             one[counter] = one.get(counter, 0) + round(by)
@@ -77,7 +77,7 @@ class Made:
         gets: float = 40,
         **more: float,
     ) -> None:
-        """The load: 6,000 executions of one statement, 2,000 of another, commits that wait for the log's writes."""
+        """Add a minute of load: 6,000 executions of one statement, 2,000 of another, and commits that wait for logs."""
         self.at_s += MINUTE_S
         self.ran("a1", plan, 6000, a1_us, gets, **more)
         self.ran("b2", 21, 2000, b2_us, 6, **({"cpu": more["cpu"] / 4} if "cpu" in more else {}))
@@ -93,7 +93,7 @@ class Made:
         self.waited("log file parallel write", "System I/O", 1500, write_us, foreground=False)
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """What the views hold now."""
+        """Return the current rows of the views."""
         statement = ("executions", "elapsed", "cpu", "io", "lock", "concurrency", "gets", "reads", "writes", "rows")
         counters = "logical_reads physical_reads physical_writes block_changes buffer_busy itl_waits row_lock_waits"
         at_us = T0 + self.at_s * 1_000_000
@@ -197,7 +197,7 @@ def no_processor(made: Made) -> None:
 def heads(
     store: Store, snap: Snap, plant: Callable[[Made], None], before: Callable[[Made], None] = Made.minute
 ) -> list[TableRow]:
-    """What the comparison of before and after opens with, and the report over both."""
+    """Return the first section of the comparison before and after, and of the report over both."""
     made = Made()
     before(made)
     snap(made.rows())
@@ -215,7 +215,7 @@ def first(head: JsonObject) -> str:
 
 
 def soak(plant: Callable[[Made], None], said: str) -> Any:
-    """One of the many, a second each."""
+    """Return the parameters of a case for the soak; each case takes a second."""
     return pytest.param(plant, said, marks=pytest.mark.soak)
 
 

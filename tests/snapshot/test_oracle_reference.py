@@ -1,4 +1,4 @@
-"""Each query of the Oracle collector is SQL of Oracle's dialect, over views and columns of the public reference."""
+"""Each query of the Oracle collector is valid Oracle SQL on views and columns of the public reference."""
 
 from __future__ import annotations
 

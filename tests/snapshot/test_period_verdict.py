@@ -1,4 +1,4 @@
-"""The verdict of two periods is about what users wait for: the same work, blocked time, failed work, added work."""
+"""The verdict on two periods is about what users wait for: the same work, blocked time, failed work, added work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS = {1: 3000, 2: 1200, 3: 300, 4: 3000, 5: 12}
 
 
 class Loaded(MadeServer):
-    """A server with five statements at given rates and means. `noise`: the spread of a minute's mean times."""
+    """A server with five statements at given rates and mean times; `noise` is the spread of a minute's mean times."""
 
     def __init__(self, folder: Path, seed: int, noise: float = 0.02) -> None:
         super().__init__(folder)
@@ -32,14 +32,14 @@ class Loaded(MadeServer):
         self.failing = 0.0
 
     def stretch(self, count: int, *, load: float = 1.0, slower: dict[int, float] | None = None, **more: int) -> str:
-        """A period of `count` sub-intervals. `slower`: times as long, by statement; `more`: calls of further ones."""
+        """Add a period. `slower`: factor of the time of each statement; `more`: calls of additional statements."""
         first = self.minute(load, slower or {}, more)
         for _ in range(count):
             last = self.minute(load, slower or {}, more)
         return f"snap:{first}..{last}"
 
     def minute(self, load: float, slower: dict[int, float], more: dict[str, int]) -> int:
-        """One sub-interval."""
+        """Add one sub-interval; return its snapshot's number."""
         calls = CALLS | {int(name.removeprefix("s")): number for name, number in more.items()}
         for statement, number in calls.items():
             drawn = max(round(self.dice.gauss(number * load, math.sqrt(number * load))), 0)

@@ -1,4 +1,4 @@
-"""Plans from the log of a real server: planted flips are named, by `snap plans` and by the causes of snapshots."""
+"""Plans from the log of a real server: planted plan flips are reported by `snap plans` and as causes by snapshots."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ OF_FACTS = "select count(b) from facts where a < 3"
 
 @dataclass
 class Planted:
-    """A store with three sub-intervals before an ANALYZE that turns a plan, three after it; then an index went."""
+    """A store with three sub-intervals before and three after an ANALYZE that changes a plan, then a dropped index."""
 
     lab: Lab
     logs: dict[str, Path]
     numbers: list[int]
 
     def model(self, *words: object) -> JsonObject:
-        """`dbdyno snap plans` as JSON."""
+        """Return the JSON output of `dbdyno snap plans`."""
         done = dbdyno("snap", "plans", *words, "--store", self.lab.store.folder, "--format", "json")
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
@@ -244,13 +244,13 @@ def test_a_plan_has_one_identity_in_every_form_and_with_verbose(planted: Planted
 
 
 def _as_logged(explained: str) -> str:
-    """EXPLAIN's XML as auto_explain has it: the text of the statement in it, and no <Query> around the plan."""
+    """Return EXPLAIN's XML in the form of auto_explain: with the statement's text and no <Query> around the plan."""
     return re.sub(r"(<explain[^>]*>)\s*<Query>", r"\1<Query-Text>x</Query-Text>", explained).replace("</Query>", "")
 
 
 @pytest.fixture(scope="module")
 def sales(planted: Planted) -> Iterator[Planted]:
-    """Two tables of one name, and a statement that finds the one or the other by search_path."""
+    """Create two tables with the same name; a statement finds one or the other by search_path."""
     planted.lab.run(
         "create schema sales",
         "create schema archive",
@@ -261,7 +261,7 @@ def sales(planted: Planted) -> Iterator[Planted]:
 
 
 OF_FORM = {"text": "max", "json": "min", "xml": "sum", "yaml": "count"}
-"""A statement for each, for names of columns alone make no other one."""
+"""A different aggregate for each log format, because statements that differ only in column names count as one."""
 
 
 @pytest.mark.parametrize("form", first(*OF_FORM, count=2))

@@ -1,9 +1,9 @@
-"""Hostile logs: made plans in every form, torn and mixed, and texts made to be slow to read.
+"""Hostile logs: synthetic plans in every format, damaged and mixed, and texts that are meant to be slow to read.
 
     python -m pytest -s -m soak tests/snapshot/test_plans_fuzz.py    # prints its seed; DBDYNO_FUZZ_SEED repeats one
 
-What must hold for all of them: reading ends within processor time that grows with the length, fails with the reader's
-own error or not at all, gives one identity for one plan in all four forms, and keeps no value.
+For all of them, the processor time grows linearly with the length, only the reader's own error is raised, a plan has
+the same identity in all four formats, and no value is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dbdyno.snapshot.plans.values import mask_condition, mask_statement
 SECRET = "s3cr3t"
 LONG = 60_000
 MOST_CPU_S = 10
-"""For 60 KB, which take some 10 ms; what grows with the square of the length takes minutes."""
+"""Limit of processor time for 60 KB, which normally take 10 ms; with quadratic time they would take minutes [s]."""
 STAMP = "2026-11-21 00:59:57.437 UTC"
 
 
@@ -46,7 +46,7 @@ def dice() -> random.Random:
 
 @contextmanager
 def cpu_limit(what: str) -> Iterator[None]:
-    """Processor time of this process, whatever else the machine does."""
+    """Limit the processor time of this process, independently of other load on the machine."""
 
     def over(number: int, frame: object) -> None:
         raise AssertionError(f"{MOST_CPU_S} s of processor time and no end: {what[:300]!r}")
@@ -71,7 +71,7 @@ CLAUSES = (
 
 
 def made(dice: random.Random, depth: int = 0) -> JsonObject:
-    """A plan as auto_explain's JSON has it."""
+    """Return a random plan in the form of auto_explain's JSON."""
     node: JsonObject = {"Node Type": dice.choice(("Seq Scan", "Index Scan", "Nested Loop", "Sort", "Result"))}
     if node["Node Type"].endswith("Scan"):
         node |= {"Relation Name": dice.choice(NAMES), "Alias": dice.choice(NAMES)}
@@ -93,7 +93,7 @@ def quoted(name: str) -> str:
 
 
 def as_text(node: JsonObject, depth: int = 0) -> list[str]:
-    """The same plan as EXPLAIN's text."""
+    """Return the same plan as lines of EXPLAIN's text."""
     title = node["Node Type"] + (f" using {quoted(node['Index Name'])}" if "Index Name" in node else "")
     if "Relation Name" in node:
         alias = "" if node["Alias"] == node["Relation Name"] else f" {quoted(node['Alias'])}"
@@ -132,7 +132,7 @@ def as_xml(name: str, value: Any) -> str:
 
 
 def forms(plan: JsonObject, text: str) -> dict[str, str]:
-    """What stands behind `plan:` in the log, in each of the four forms."""
+    """Return what follows `plan:` in the log, in each of the four formats."""
     whole = {"Query Text": text, "Plan": plan}
     return {
         "text": "\n".join((f"Query Text: {text}", *as_text(plan))),
@@ -165,7 +165,7 @@ def one_plan_in_four_forms(dice: random.Random) -> None:
 
 
 def torn_and_mixed(dice: random.Random) -> None:
-    """Forms cut, doubled and put into each other: the reader's own error, or a plan with no more nodes than lines."""
+    """Cut, double and mix formats: the reader raises its own error, or returns a plan with no more nodes than lines."""
     parts = [*forms(made(dice), SECRET).values(), *forms(made(dice), "x").values()]
     name, text = dice.choice(sorted(READERS)), dice.choice(parts)
     for _ in range(dice.randrange(1, 5)):
@@ -188,7 +188,7 @@ TOKENS = (
 
 
 def slow_to_read(dice: random.Random) -> None:
-    """A few tokens over and over: what a pattern that goes back and forth takes minutes for."""
+    """Repeat a few tokens many times, for which a pattern with backtracking would take minutes."""
     few = "".join(dice.choice(TOKENS) for _ in range(dice.randrange(1, 6)))
     head = "".join(dice.choice(TOKENS) for _ in range(dice.randrange(4)))
     text = (head + few * LONG)[:LONG]
@@ -210,7 +210,7 @@ def slow_to_read(dice: random.Random) -> None:
 
 
 def whole_logs(dice: random.Random) -> None:
-    """A log with all four forms: an execution for each, and no value in what is kept."""
+    """Read a log with all four formats: one execution for each plan, and no value is kept."""
     several = [form for _ in range(3) for form in forms(made(dice), f"select '{SECRET}'").values()]
     lines = [f"duration: {at}.5 ms  plan:\n{form}".replace("\n", "\n\t") for at, form in enumerate(several)]
     content = "".join(f"{STAMP} [{at}] LOG:  {line}\n" for at, line in enumerate(lines))
@@ -230,7 +230,7 @@ KINDS: dict[Callable[[random.Random], None], tuple[int, int]] = {
     slow_to_read: (3, 400),
     whole_logs: (2, 200),
 }
-"""How often each is tried, by default and in a soak."""
+"""Number of tries of each kind, by default and in a soak."""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))

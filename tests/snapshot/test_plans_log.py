@@ -1,4 +1,4 @@
-"""Logs without a server: prefixes, the three formats, torn and foreign bytes, values, identities, flips."""
+"""Logs without a server: prefixes, the three formats, damaged and foreign bytes, values, identities, plan flips."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def json_line(message: str, **more: object) -> str:
 
 
 def logged(content: str | bytes, **more: Any) -> tuple[list[dict[str, Any]], LogFile]:
-    """The executions of a log, and what was not read."""
+    """Return the executions in a log, and the parts that were not read."""
     raw = content.encode() if isinstance(content, str) else content
     with GatheredExecutions() as gathered:
         [file] = read([log_of_stream("a.log", io.BytesIO(raw))], gathered, more.pop("clock", Clock()), **more)
@@ -302,7 +302,7 @@ def test_a_literal_that_looks_like_a_plan_is_no_part_of_it() -> None:
 
 
 def runs(words: str) -> list[PlanSpan]:
-    """`A30 B5`: thirty executions with plan A, then five with B."""
+    """Return runs of plans from a text: `A30 B5` is thirty executions with plan A, then five with plan B."""
     return [PlanSpan(word[0], at, at, int(word[1:])) for at, word in enumerate(words.split())]
 
 
@@ -345,7 +345,7 @@ def test_a_flip_inside_of_a_whole_second_has_its_medians() -> None:
 
 
 class CountedRuns(list[PlanSpan]):
-    """How often a run is looked at."""
+    """List of runs that counts how often its items are read."""
 
     looks = 0
 
@@ -397,7 +397,7 @@ def test_json_that_is_no_plan_is_refused(text: str) -> None:
 
 
 def pieces(line: str, number: int, pid: int, *, stamp: str, limit: int = 60, escaped: bool = True) -> list[str]:
-    """A message as the server hands it to syslog: a piece per line; a long one is cut before a blank."""
+    """Return a message as the server sends it to syslog: one piece per line; a long piece is cut before a blank."""
     made = []
     for whole in line.rstrip("\n").split("\n"):
         rest = whole

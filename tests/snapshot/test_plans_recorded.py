@@ -1,4 +1,4 @@
-"""Latencies of a recorded run beside snapshots: every execution's, by the identifiers that the snapshots have."""
+"""Latencies from a recorded run beside snapshots: those of every execution, by the snapshots' statement identifiers."""
 
 from __future__ import annotations
 

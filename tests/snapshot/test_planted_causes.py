@@ -1,4 +1,4 @@
-"""Thirty planted causes, each in the same mixed load: named first, with its share, in the headline."""
+"""Thirty planted causes, each in the same mixed load: named first, with the right share, in the headline."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from standby import Standby, open_to_standbys
 
 SHARE_WITHIN = 0.2
 CHEAP = ("a_dropped_index", "a_setting_of_a_role", "a_sequence_without_a_cache")
-"""Those that run with every test; the others are a soak."""
+"""Cases that run with every test run; the others are for the soak."""
 
 
 @pytest.fixture
 def mix(name: str, lab: Lab, tmp_path: Path) -> Iterator[Mix]:
-    """The load, on a server of its own where the cause is in the server or its storage."""
+    """Yield the load, on a separate server if the cause is in the server or its storage."""
     with contextlib.ExitStack() as stack:
         own: EmbeddedPostgres | None = None
         if name.endswith("slow_device"):

@@ -1,4 +1,4 @@
-"""Active session history, events on the clock and blocking trees: from looks that were made up and from a server."""
+"""Active session history, events on the clock and blocking trees, from synthetic samples and from a server."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stored(
     looks: int = 60,
     columns: Sequence[Column] = ACTIVITY,
 ) -> Interval:
-    """An interval whose samples were made up: snapshots `seconds / parts` apart, `looks` in all."""
+    """Return an interval with these synthetic samples, in `parts` sub-intervals and with `looks` looks in total."""
     store = Store(folder)
     made = []
     for at in range(parts + 1):
@@ -270,7 +270,7 @@ def test_the_figure_of_nobody_is_none() -> None:
 
 @pytest.fixture(scope="module")
 def planted(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A dropped index, a setting, a checkpoint, a vacuum, and a chain of locks, watched on a real server."""
+    """Watch a real server with a dropped index, a changed setting, a checkpoint, a vacuum, and a chain of locks."""
     with Lab(engine, tmp_path_factory.mktemp("planted") / "snaps") as lab:
         lab.run("create table held (id int primary key, v int)", "insert into held values (1, 1)")
         lab.run("create index held_v on held (v)")

@@ -1,4 +1,4 @@
-"""Active sessions read from a server's memory: rows made from sums, and held against sampling by queries."""
+"""Active sessions read from a server's memory: rows built from sums, compared with sampling by queries."""
 
 from __future__ import annotations
 

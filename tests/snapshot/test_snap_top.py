@@ -44,7 +44,7 @@ def dsn_of(server: EmbeddedPostgres) -> str:
 
 
 class Made:
-    """A live side whose readings are made up."""
+    """Live source with synthetic readings."""
 
     title = "made 1.0"
     lines = (("commits", "commits", "per_s"), ("blocks asked for", "asked", "per_s"))
@@ -154,7 +154,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class Terminal:
-    """The command in a terminal of 24 lines by 100 columns."""
+    """The command in a terminal of 24 lines and 100 columns."""
 
     def __init__(self, dsn: str, *more: str, **variables: str) -> None:
         self.master, slave = pty.openpty()
@@ -186,7 +186,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def end(self) -> int:
-        """Its exit code; the terminal is as it was."""
+        """Return the exit code, after checking that the terminal's settings are restored."""
         import termios
 
         code = self.process.wait(120)

@@ -1,4 +1,4 @@
-"""`dbdyno snap top` on sessions: the list, who blocks whom, progress, plans, keys, what is recorded."""
+"""`dbdyno snap top` on sessions: the list, the blocking sessions, progress, plans, keys, and recorded values."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_every_part_fits_its_screen_and_texts_cannot_command_it(width: int, view
 
 @pytest.fixture(scope="module")
 def held(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, int, int]]:
-    """A server on which one session keeps another waiting; their pids."""
+    """Yield a server on which one session blocks another, and their process IDs."""
     with Lab(engine, tmp_path_factory.mktemp("top") / "snaps") as lab:
         lab.run("create table kept (id int primary key, v int)", "insert into kept values (1, 1)")
         with (

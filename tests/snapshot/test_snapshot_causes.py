@@ -18,14 +18,14 @@ from slow_storage import SlowStorage
 
 
 class OnPostgres(Planted):
-    """The same, on a server with pg_stat_statements."""
+    """Planted causes on a server with pg_stat_statements."""
 
     def __init__(self, lab: Lab, major: int) -> None:
         super().__init__("postgres", lab.dsn, lab.store, lab.options, pause_s=0.02 if major >= 15 else 1.1)
         self.lab = lab
 
     def plant(self, *statements: str) -> Callable[[], object]:
-        """Statements that are not counted: the cause, not the load."""
+        """Return a function that executes statements that plant the cause; they are not counted as load."""
         return lambda: self.lab.run("set pg_stat_statements.track = 'none'", *statements)
 
 
@@ -41,7 +41,7 @@ def planted(lab: Lab, major: int) -> OnPostgres:
 
 
 def asks(lab: Lab, statement: str, times: int = 30) -> Callable[[], object]:
-    """A load: the statement so many times, in one session."""
+    """Return a load that executes the statement `times` times in one session."""
     return lambda: lab.run(*[statement] * times)
 
 

@@ -1,4 +1,4 @@
-"""Planted causes in how tables are reached: behind a text, in more room, in TOAST, among rows that are kept alive."""
+"""Planted causes in access to tables: hidden by a statement's text, in wider rows, in TOAST, in dead rows that stay."""
 
 from __future__ import annotations
 

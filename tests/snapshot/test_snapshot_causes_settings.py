@@ -1,4 +1,4 @@
-"""Settings that a server keeps, scans by what a statement can reach, shares that add up, sleeps, resets of one row."""
+"""Causes in a server's settings, scans of tables that a statement reaches, shares that add up, sleeps, and resets."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_text_names_its_tables_and_functions(text: str, tables: set[str], func
 
 
 class Shares:
-    """A change of which only the shares are known."""
+    """A change of which only the shares of statements are known."""
 
     def __init__(self, gains: dict[int, float]) -> None:
         self.gains = gains

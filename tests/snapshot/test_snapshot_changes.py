@@ -1,4 +1,4 @@
-"""What two periods differ in beside rates of counters: wait classes, and what came, went or changed."""
+"""Differences of two periods besides counter rates: wait classes, and objects that were added, removed or changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOOKS = 60
 
 
 class Sampled(MadeServer):
-    """A made server whose sessions are looked at each second; with roles, columns, checkpoints."""
+    """A synthetic server whose sessions are sampled each second, with roles, columns and checkpoints."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -84,7 +84,7 @@ def session(pid: int, **more: Any) -> dict[str, Any]:
 
 
 def steps(server: Sampled, count: int) -> str:
-    """So many sub-intervals; the period's name."""
+    """Add `count` sub-intervals; return the period's name."""
     made = [server.step() for _ in range(count + 1)]
     return f"{made[0].number}..{made[-1].number}"
 
@@ -119,7 +119,7 @@ def test_without_samples_wait_classes_are_said_to_be_unknown(server: Sampled):
 
 
 def changed(server: Sampled) -> list[tuple[str, ...]]:
-    """What a comparison of 1..6 with 7..12 lists, without settings' values."""
+    """Return the changes that a comparison of 1..6 with 7..12 lists, without the values of settings."""
     model = compare(server.store, period(server.store, "1..6"), period(server.store, "7..12"))
     rows = [row for table in section(model, "settings")["tables"] for row in table["rows"]]
     return [(row["kind"], row["what"], row["change"], row["when"]) for row in rows]

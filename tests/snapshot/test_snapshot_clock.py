@@ -1,4 +1,4 @@
-"""A server's clock that steps changes no duration, no rate and no order, and is told."""
+"""Steps of a server's clock change no duration, rate or order, and are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR_NS = 3600 * 10**9
 
 
 def stepped(one: Snapshot, by_ns: int, *, without_clock: bool = False) -> None:
-    """The snapshot as a server whose clock was set would have told it."""
+    """Change a snapshot as if the server's clock had been set before it."""
     path = one.store / f"{one.number:06d}" / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["at_ns"] += by_ns
@@ -32,7 +32,7 @@ def stepped(one: Snapshot, by_ns: int, *, without_clock: bool = False) -> None:
 
 @pytest.fixture
 def taken(lab: Lab) -> list[Snapshot]:
-    """Four snapshots of one watch, sampled between."""
+    """Take four snapshots in one watch, with samples in between."""
     found = watch(lab.dsn, lab.store, Options(), every_s=0.2, sample_s=0.05)
     return [one for one in itertools.islice(found, 4) if isinstance(one, Snapshot)]
 

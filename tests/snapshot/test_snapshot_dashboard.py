@@ -1,4 +1,4 @@
-"""The dashboard of docs/grafana: what Grafana needs of its JSON, and that each query asks for what the export has."""
+"""The dashboard of docs/grafana: its JSON has what Grafana needs, and each query uses columns that the export has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbdyno.snapshot.sending.exports import samples
 PATH = Path(__file__).resolve().parents[2] / "docs/grafana/dbdyno-snapshots.json"
 FUNCTIONS = {"rate", "time", "sum", "by", "increase", "max"}
 UNITS = {"ops", "none", "ns", "Bps", "s", "bytes", "dtdurations", "reqps"}
-"""Of Grafana's own names of units, those in use here."""
+"""Grafana's names of the units that the dashboard uses."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Days are summed up once; a long interval reads the sums, and its figures are exactly those of the samples."""
+"""Sums of days are computed once; a long interval uses them, and its figures are exactly those of the samples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EVENTS = ((None, None), ("Lock", "tuple"), ("IO", "DataFileRead"), ("LWLock", "W
 
 
 def rows_of(dice: random.Random, seconds: int, count: int) -> list[TableRow]:
-    """Sessions of four days: active or idle in a transaction, some of them open for hours, some of them dbdyno's."""
+    """Return random sessions of four days: active or idle in a transaction, some open for hours, some of dbdyno."""
     found = []
     for _ in range(count):
         kind, event = dice.choice(EVENTS)
@@ -69,7 +69,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def figures(interval: Interval, where: dict[str, str]) -> dict[str, Any]:
-    """All that a page of sessions shows."""
+    """Return all figures that a page of sessions shows."""
     history = History(interval, where)
     return {
         **{by: history.averages_by(by) for by in DIMENSIONS},
@@ -113,13 +113,13 @@ def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where:
 
 @contextmanager
 def read_from_samples() -> Iterator[None]:
-    """Neither the sums of days nor those of hours are read."""
+    """Disable the sums of days and of hours, so that samples are read."""
     with mock.patch.object(Chain, "whole_days", []), mock.patch.object(Chain, "hours_with_look_sums", return_value=[]):
         yield
 
 
 def rates(interval: Interval, *, hourly: bool) -> dict[str, Any]:
-    """What a comparison of periods reads of the sampled sessions."""
+    """Return what a comparison of periods computes from the sampled sessions."""
     active = active_rates(interval, hourly=hourly)
     assert active is not None
     table, looks = sampled_activity(interval)

@@ -1,4 +1,4 @@
-"""A fleet, rules and exports: one target that hangs costs the others nothing; what is told is told once."""
+"""A fleet, rules and exports: a target that hangs does not delay the others, and each alert is sent once."""
 
 from __future__ import annotations
 

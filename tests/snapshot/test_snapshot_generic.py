@@ -1,4 +1,4 @@
-"""Generic plans that snapshots keep when asked: those of the server, without running a statement, and their flips."""
+"""Generic plans that snapshots store on request: those of the server, without running a statement, and their flips."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def taken(lab: Lab, plans: int = 50) -> Snapshot:
 
 
 def kept(snapshot: Snapshot) -> dict[str, JsonObject]:
-    """By the beginning of the statement's text."""
+    """Return the stored generic plans by the start of the statement's text."""
     import duckdb
 
     with duckdb.connect() as connection:

@@ -1,4 +1,4 @@
-"""What a comparison says beside its tests: both periods on one clock, events, and no growth that was none."""
+"""Parts of a comparison besides its tests: both periods on one clock, events, and no false growth."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def server(tmp_path: Path) -> Sized:
 
 
 def grown(server: Sized, rows: list[int]) -> list[str]:
-    """What is said to have grown, of two stretches of three snapshots whose table has so many rows in each."""
+    """Return the reported growth between two periods of three snapshots with these numbers of rows."""
     server.names, server.texts = {7: "orders"}, {1: "select * from orders"}
     taken = []
     for at, live in enumerate(rows):

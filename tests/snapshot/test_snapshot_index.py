@@ -1,4 +1,4 @@
-"""The index of a store says of each snapshot what its manifest says, whatever happened to manifests and index."""
+"""The index of a store agrees with each snapshot's manifest, whatever happened to manifests and index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def said(one: Snapshot) -> tuple[object, ...]:
 
 
 def check(folder: Path) -> None:
-    """The index says what a look at every manifest says."""
+    """Check that the index agrees with all manifests."""
     opened = list(Store(folder))
     fresh = Store(folder)
     assert [said(one) for one in snapshots_of_target(fresh, None)] == [said(one) for one in opened]
@@ -53,7 +53,7 @@ def check(folder: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So few snapshots take several blocks, and the file is written again and again."""
+    """Shorten blocks, so that a few snapshots need several blocks and the file is rewritten often."""
     for module in (manifests, index_module):
         monkeypatch.setattr(module, "BLOCK", 4)
     monkeypatch.setattr(index_module, "REWRITE_ROWS", 3)

@@ -1,4 +1,4 @@
-"""Causes in indexes, on made counters: those that were added, and those that a table recreated came without."""
+"""Causes in indexes, on synthetic counters: added indexes, and indexes that a recreated table lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TABLE = "orders"
 
 
 class Server(MadeServer):
-    """One table of a number, with its indexes by name."""
+    """A synthetic server with one table, given by its number and the names of its indexes."""
 
     number = 7
     indexes: tuple[str, ...] = ("orders_pkey", "orders_cust")

@@ -1,4 +1,4 @@
-"""A store for months: torn files cost their snapshot, packs and pruning lose nothing that a report needs."""
+"""A store for months: a damaged file costs only its snapshot; packing and pruning lose nothing that a report needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BEGUN_S = 1_700_000_000 // 3600 * 3600
 
 
 def add(store: Store, rows: Sequence[tuple[int, int]], *, minute: int, note: str = "") -> Snapshot:
-    """A snapshot at a minute, with counters, a view that never changes, and one sampled session."""
+    """Add a snapshot at a minute, with counters, a view that never changes, and one sampled session."""
     at_s = BEGUN_S + 60 * minute
     views = [
         View("counts", "shared", COLUMNS, [(key, n, f"row {key}") for key, n in rows]),
@@ -63,12 +63,12 @@ def store(tmp_path: Path) -> Store:
 
 
 def grown(store: Store, count: int, *, every: int = 1) -> list[Snapshot]:
-    """One each so many minutes; row 1 grows by 5 each, row 2 by 1."""
+    """Add `count` snapshots, `every` minutes apart; row 1 grows by 5 in each, row 2 by 1."""
     return [add(store, [(1, 5 * m), (2, m)], minute=m * every) for m in range(count)]
 
 
 def known(store: Store, first: int, last: int) -> tuple[list[object], int, int]:
-    """What the interval of two numbers says: the counters, the samples, the looks."""
+    """Return the counters, the number of samples and the number of looks in the interval of two snapshots."""
     with Interval(store, store.open(first), store.open(last)) as interval:
         counts = interval.query(f"select id, n, verdict from {interval.table('counts')} order by id")
         source, looks = interval.samples("activity", ACTIVITY)
@@ -76,7 +76,7 @@ def known(store: Store, first: int, last: int) -> tuple[list[object], int, int]:
 
 
 def old(path: Path) -> None:
-    """As if nobody had written there for a day."""
+    """Make a file or folder look as if nobody had written to it for a day."""
     os.utime(path, (time.time() - 86_400,) * 2)
 
 
@@ -357,7 +357,7 @@ def test_a_pruning_that_was_killed_counts_no_sample_twice(store: Store, monkeypa
 
 
 def kept_log(store: Store, minute: int, target: str = "a:1") -> None:
-    """The plans of a log with one execution at a minute."""
+    """Save the plans of a log with one execution at this minute."""
     at = datetime.fromtimestamp(BEGUN_S + 60 * minute, UTC)
     line = f"{at:%Y-%m-%d %H:%M:%S}.000 UTC [1] LOG:  duration: 1.0 ms  statement: select {target[0]}\n"
     with GatheredExecutions() as gathered:

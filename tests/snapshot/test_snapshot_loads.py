@@ -1,4 +1,4 @@
-"""Known loads come out as exactly what they were."""
+"""Reports on known loads show exactly their counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE = "create table if not exists known (id int primary key, text text)"
 
 @pytest.fixture
 def known(lab: Lab):
-    """A table of 1000 rows, gone at the end."""
+    """Create a table of 1,000 rows, which is dropped at the end."""
     lab.run(
         "drop table if exists known",
         TABLE,

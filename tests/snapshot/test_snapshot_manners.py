@@ -1,4 +1,4 @@
-"""A snapshot disturbs nobody: read-only, timeouts, no waiting behind locks, no secrets."""
+"""A snapshot disturbs nobody: read-only, with timeouts, without waits for locks, and without secrets."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_options_of_the_connection_string_are_kept_beside_the_limit_of_a_login(l
 
 
 STATEMENTS_MOST = 31
-"""Of one snapshot of one database, savepoints aside: 28 on version 15."""
+"""Largest number of statements for one snapshot of one database, without savepoints: version 15 needs 28."""
 
 
 def test_a_snapshot_costs_the_server_so_many_statements_whatever_it_has(lab: Lab):
@@ -208,7 +208,7 @@ def test_a_snapshot_costs_the_server_so_many_statements_whatever_it_has(lab: Lab
 
 
 SAVEPOINTS_MOST = 6
-"""Of a snapshot after one that could read every view: a savepoint costs the server as much as a small view."""
+"""Largest number of savepoints of a snapshot after one that could read every view; each costs like a small view."""
 
 
 def test_a_watch_needs_no_savepoint_for_each_view_until_one_is_refused(lab: Lab):

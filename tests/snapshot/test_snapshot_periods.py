@@ -1,4 +1,4 @@
-"""Two periods: a real difference is found, none is not invented, other settings are told."""
+"""Two periods: a real difference is found, none is invented, and changed settings are reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNTERS = (
 
 
 class Made:
-    """A store filled with snapshots whose counters grow by given rates."""
+    """Synthetic store whose snapshots have counters that grow at given rates."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         print("seed", seed)

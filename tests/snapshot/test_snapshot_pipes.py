@@ -1,6 +1,6 @@
-"""A pipe or a device in the place of a file of evidence is an error with words: nobody waits for it without end.
+"""A pipe or a device instead of an evidence file gives an error message, and nothing waits for it without end.
 
-DuckDB opens what it is given, and no signal ends that: a reader that is not careful is killed by the watchdog below.
+DuckDB opens any path, and no signal interrupts that: the watchdog below kills a reader that does not check first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE_S = 300
 
 
 def asked(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, since it could not be ended here."""
+    """Run a command in a separate process, because it could not be stopped in this one."""
     command = [sys.executable, "-P", "-m", "dbdyno", *map(str, words)]
     return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False, timeout=PATIENCE_S)
 

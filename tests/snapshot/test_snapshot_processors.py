@@ -1,4 +1,4 @@
-"""Processors that others use, told by all statements alike: made pairs of rates, and what a sampler would have seen."""
+"""Processors that others use make all statements equally slower: tested on synthetic pairs of rates and on samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 10.0
 
 
 def pair(name: str, slower: float, *, heavier: float = 1.0, calls: float = 5.0) -> Pair:
-    """A statement of 20 ms and 100 blocks a call, `slower` and `heavier` after."""
+    """Return a statement with 20 ms and 100 blocks per call before; `slower` and `heavier` are the factors after."""
     before = {"calls": calls, "ms": 20.0 * calls, "work": 100.0 * calls}
     return Pair(
         name, "select 1", before, {"calls": calls, "ms": 20.0 * slower * calls, "work": 100.0 * heavier * calls}
@@ -38,7 +38,7 @@ NOWHERE = SimpleNamespace(facts={})
 
 
 def used(others: tuple[float, float], *pairs: Pair) -> Any:
-    """A change on a host on which others used so many processors, before and after, and the server half a one."""
+    """Return a change on a host where others used that many processors before and after, and the server half of one."""
     facts, at_s, busy = [], 0.0, 0.0
     for more in (None, *others):
         if more is not None:

@@ -1,4 +1,4 @@
-"""A statement whose identifier changed, for its table was recreated or the server upgraded, is the same statement."""
+"""A statement whose identifier changed (its table was recreated, or the server upgraded) is the same statement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dbdyno.snapshot.wording import setting_change
 
 
 class Server(MadeServer):
-    """A server of two versions, one life each."""
+    """A synthetic server that is upgraded, so that it has two versions."""
 
     version = 150000
 
@@ -136,7 +136,7 @@ def test_a_command_that_ran_once_is_no_new_statement_and_stands_behind_a_cause_t
 
 
 class NewView(Server):
-    """A server that has a view more from its upgrade on."""
+    """A synthetic server that has one more view after its upgrade."""
 
     def views(self) -> list[View]:
         found = super().views()

@@ -1,4 +1,4 @@
-"""What a report on PostgreSQL says beside Top SQL: functions, sizes, session ends, sums, settings, replication."""
+"""Sections of a PostgreSQL report besides Top SQL: functions, sizes, session ends, sums, settings, replication."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SETTINGS_SET = {
 
 
 def table(model: JsonObject, name: str, title: str) -> list[TableRow]:
-    """The rows of a section's table; none where it is not shown."""
+    """Return the rows of a table in a section; empty if it is not shown."""
     return next((one["rows"] for one in section(model, name)["tables"] if one["title"] == title), [])
 
 
@@ -53,7 +53,7 @@ def lacks(model: JsonObject, name: str) -> list[str]:
 
 @dataclass
 class Busy:
-    """A report over one load, and what the server said itself."""
+    """A report on one load, and the values that the server itself reported."""
 
     lab: Lab
     last: Snapshot
@@ -63,7 +63,7 @@ class Busy:
 
 @pytest.fixture(scope="module")
 def busy(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Busy]:
-    """Two snapshots of all databases, and one load of everything between them."""
+    """Take two snapshots of all databases, with a load that uses every feature between them."""
     with Lab(engine, tmp_path_factory.mktemp("sections") / "snaps", databases=("*",)) as lab:
         lab.run(*FUNCTIONS, "create table grown (t text)", "create index grown_idx on grown (t)")
         lab.run("create table doc (body text)", "alter table doc alter body set storage external")
@@ -310,7 +310,7 @@ def test_what_a_slot_keeps_is_never_negative_and_nothing_where_it_keeps_none(lab
 
 
 def _until(lab: Lab, sql: str) -> None:
-    """Waits until a query is true, for a minute at most."""
+    """Wait until a query returns true, for at most a minute."""
     for _ in range(600):
         with contextlib.closing(lab.connect()) as conn, contextlib.suppress(psycopg.errors.UndefinedTable):
             row = conn.execute(sql).fetchone()  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a day at one snapshot a minute takes on disk: a database of 100 tables, an index each, 25 MB at most."""
+"""Disk space for a day with one snapshot a minute: at most 25 MB for a database of 100 tables with an index each."""
 
 from __future__ import annotations
 

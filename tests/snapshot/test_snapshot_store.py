@@ -1,4 +1,4 @@
-"""The store: numbers, names, unchanged files, what a killed process leaves."""
+"""The store: numbers, names, unchanged files, and the remains of a killed process."""
 
 from __future__ import annotations
 

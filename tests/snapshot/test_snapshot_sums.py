@@ -1,4 +1,4 @@
-"""Sub-intervals are added up: what breaks one costs that one, and what is kept is never stale."""
+"""Sub-intervals are added up: a damaged one costs only itself, and cached sums are never stale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server(tmp_path: Path) -> MadeServer:
 
 
 def steady(server: MadeServer, count: int) -> list[Snapshot]:
-    """So many snapshots of one load: statement 1 has 100 calls of 2 ms in each period."""
+    """Take `count` snapshots of one load: statement 1 has 100 calls of 2 ms in each sub-interval."""
     taken = []
     for _ in range(count):
         server.call(1, 100, 200.0)

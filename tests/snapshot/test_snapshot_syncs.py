@@ -1,4 +1,4 @@
-"""Syncs of the WAL that became slow, in made snapshots of version 18: at a steady load, and beside a slow minute."""
+"""WAL syncs that become slow, in synthetic snapshots of version 18: with a steady load, and beside a slow minute."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Synced(MadeServer):
         return [*super().views(), View("pg_stat_io", "shared", shown, rows, appearance="fixed")]
 
     def minute(self, sync_ms: float) -> int:
-        """600 commits at the same rate and in the same time of statements, whatever a sync takes."""
+        """Add 600 commits with the same statement times, whatever a sync takes; return the snapshot's number."""
         self.call(1, 600, 60.0)
         self.fsyncs += 600
         self.fsync_ms += 600 * sync_ms
@@ -42,7 +42,7 @@ class Synced(MadeServer):
 
 
 def heads(server: Synced, before: list[float], after: list[float]) -> list[TableRow]:
-    """What a comparison of these minutes opens with, and a report over all."""
+    """Return the first section of a comparison of these minutes, and of a report over all."""
     numbers = [server.minute(before[0]), *(server.minute(ms) for ms in (*before, *after))]
     cut = numbers[len(before)]
     store = server.store

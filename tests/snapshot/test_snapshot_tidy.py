@@ -1,4 +1,4 @@
-"""What is done to a store as snapshots are taken: no report pays later for what a watch could do each hour."""
+"""Maintenance of a store during snapshots: no later report has to do work that a watch could do each hour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = (Column("id", "key", "count", "BIGINT"), Column("n", "counter", "count",
 
 
 def watched(server: MadeServer, hours: int) -> Snapshot:
-    """A watch that takes a snapshot each half hour, and tidies."""
+    """Take a snapshot each half hour, with maintenance after each; return the last one."""
     made = server.step()
     for _ in range(2 * hours):
         server.call(1, 100, 200.0)

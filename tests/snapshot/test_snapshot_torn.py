@@ -1,4 +1,4 @@
-"""Damage at any place of a store costs the snapshots that name the file, with a sentence, and a repair mends it."""
+"""Damage in a store affects only the snapshots that use the file, is explained in a sentence, and can be repaired."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Rows = dict[str, list[TableRow] | tuple[str, str | None] | None]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eleven snapshots: two packs of four, three on their own; the sums of all are kept."""
+    """Make a store of eleven snapshots: two packs of four, and three separate ones; all sums are cached."""
     server = MadeServer(tmp_path_factory.mktemp("torn") / "snaps")
     for minute in range(COUNT):
         for statement in range(1, 40):
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def before(made: Path) -> dict[tuple[int, int], Rows]:
-    """What each two neighbours say."""
+    """Return the rows of each pair of neighbouring snapshots before any damage."""
     return neighbours(Store(made))
 
 
@@ -83,7 +83,7 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], bytes], ...] = (torn_off, fl
 
 
 def users(store: Store, file: Path) -> set[int]:
-    """The snapshots that name a file of the store."""
+    """Return the numbers of the snapshots that use a file of the store."""
     name = str(file.relative_to(store.folder))
     if file.name == "manifest.json":
         return {int(file.parent.name)}
@@ -97,9 +97,9 @@ def hurt(file: Path, how: Callable[[bytearray, random.Random], bytes], dice: ran
 
 
 BLAMED = 9
-"""A manifest whose sum of a file was hurt: the file was blamed."""
+"""Seed of the case in which a manifest's checksum of a file is damaged, for which the file was once blamed."""
 USUAL = (1, 5, BLAMED)
-"""A pack that ends early, a file of one snapshot with zeros in it, and a manifest with another bit."""
+"""Seeds of three cases: a truncated pack, a file of one snapshot with zeros in it, a manifest with a changed bit."""
 SOAK = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(120) if seed not in USUAL)
 
 

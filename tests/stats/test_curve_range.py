@@ -1,4 +1,4 @@
-"""A range of redo too narrow for teeth still gives a curve; few blocks still cross-validate."""
+"""A range of redo sizes too narrow for a sawtooth still gives a curve; few blocks still allow cross-validation."""
 
 from __future__ import annotations
 

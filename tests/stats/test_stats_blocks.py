@@ -14,7 +14,7 @@ from dbdyno.stats import BlockComparison, blocks_needed, compare_blocks, power_o
 
 
 def planted(effect: float, spread: float, blocks: int, *, higher_is_better: bool = False) -> BlockComparison:
-    """Two arms whose log ratios have exactly this mean and standard deviation."""
+    """Return a comparison of two arms whose log ratios have exactly this mean and standard deviation."""
     shape = np.linspace(-1, 1, blocks)[np.random.default_rng(5).permutation(blocks)]
     log_ratios = math.log1p(effect) + spread * (shape - shape.mean()) / shape.std(ddof=1)
     base = np.linspace(90_000, 110_000, blocks)

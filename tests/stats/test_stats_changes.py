@@ -1,4 +1,4 @@
-"""Where a series changed: planted places are found, equal ones seldom, and intervals hold what was planted."""
+"""Changes in a series: planted changes are found, false ones are rare, and intervals cover the planted change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def series(levels, *, spread=0.02, seed=1):
 
 
 def steps(levels, *, seed=1) -> list[Change]:
-    """What is found of a series: its changes, or the step that may explain it as well as a drift does."""
+    """Return the changes found in a series, and the step that explains it as well as a drift."""
     moves = level_changes(series(levels, seed=seed), level=0.95)
     return [*moves.changes, *([moves.drift.step] if moves.drift and moves.drift.step else [])]
 

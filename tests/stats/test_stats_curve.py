@@ -1,5 +1,4 @@
-"""The curve of commit time over redo size: a sawtooth is found where there is one, and only
-there."""
+"""The curve of commit time over redo size: a sawtooth is found only if there is one."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def points(
     noise: float = 0.25,
     levels: int | None = None,
 ) -> Points:
-    """Commits in 12 blocks, each block at a level of its own, noise in proportion, 1 % outliers."""
+    """Return commits in 12 blocks with different levels, noise proportional to the time, and 1 % outliers."""
     rng = np.random.default_rng(seed)
     block = np.sort(rng.integers(0, 12, n))
     x = rng.uniform(1024, 4 * MIB, n)

@@ -1,4 +1,4 @@
-"""Descriptions: what is read, however it is handed in, and what is said of it."""
+"""Descriptions: accepted inputs in every form, and the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbdyno.stats.description import Description, describe, describe_parquet
 
 
 class OnlyArrow:
-    """An object that offers Arrow's C stream and nothing else."""
+    """An object that has only Arrow's C stream interface."""
 
     def __init__(self, values: pa.ChunkedArray) -> None:
         self._values = values
@@ -42,7 +42,7 @@ def table(rows: int, seed: int = 0) -> pa.Table:
 
 
 def same(a: Description, b: Description) -> None:
-    """Equal but for where the longest were found."""
+    """Check that two descriptions are equal, except for where the longest values were found."""
     assert [g.name for g in a.groups] == [g.name for g in b.groups]
     for g, h in zip(a.groups, b.groups, strict=True):
         assert (g.n, g.missing, g.min, g.max) == (h.n, h.missing, h.min, h.max)

@@ -175,7 +175,7 @@ class TestDrift:
 
 
 class TestBaseDrift:
-    """The base became twice as slow; what is compared alternates with it within blocks."""
+    """A base that became twice as slow, compared with arms that alternate with it within blocks."""
 
     BASE = 100 * np.exp(np.linspace(0, math.log(2), 20))
 

@@ -1,4 +1,4 @@
-"""Comparing groups: blocks lead, single values are labelled."""
+"""Comparison of groups: blocks are used first, and results from single values are labelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.stats.scalability import usl
 
 
 def blocked(ratio: float, *, paired: bool, seed: int = 1, drift: float = 0.3):
-    """Two groups in 20 blocks whose level wanders; within a block values hang together."""
+    """Return two groups in 20 blocks whose level drifts, so that values within a block are correlated."""
     rng = np.random.default_rng(seed)
     values, groups, blocks = [], [], []
     for block in range(20):

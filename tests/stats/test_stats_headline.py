@@ -1,7 +1,7 @@
-"""The headline obeys the evidence: planted experiments, and the word that stands over each.
+"""The headline agrees with the evidence: planted experiments, and the decision in the headline of each.
 
-Each experiment is numbers per block (log-normal noise of 3 %), judged as the product judges them:
-comparisons, gates, verdict. Seeds are fixed; shares are over many experiments.
+Each experiment is a set of values per block (log-normal noise of 3 %), judged as dbdyno does it: comparisons, gates,
+verdict. Seeds are fixed; shares are over many experiments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Planted:
-    """An experiment: what happens to each arm, by block."""
+    """An experiment with planted changes of each arm, by block."""
 
     blocks: int = 20
     effect: float = 0.0
@@ -52,7 +52,7 @@ class Planted:
 
     @cached_property
     def losses(self) -> list[Gate]:
-        """The gates of what failed, which is the same whatever the seed."""
+        """Return the gates on failed transactions, which do not depend on the seed."""
         lost = Losses("b", round(self.errors * 10_000), 10_000), Losses("a", 0, 10_000)
         return [*(few_losses(own, ERRORS) for own in lost), equal_losses(*lost, ERRORS, 0.02)]
 
@@ -77,7 +77,7 @@ def share(planted: Planted, word: str, experiments: int = 100) -> float:
 
 
 def decisions(planted: Planted, experiments: int = 100) -> Counter[str]:
-    """What was decided of so many experiments, each word with its count."""
+    """Return the number of experiments for each decision."""
     return Counter(planted.verdict(seed).decision for seed in range(experiments))
 
 

@@ -1,4 +1,4 @@
-"""Importing `dbdyno.stats` costs little: its names are imported when they are used."""
+"""Importing `dbdyno.stats` is cheap: its names are imported when they are first used."""
 
 from __future__ import annotations
 

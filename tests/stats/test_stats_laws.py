@@ -1,4 +1,4 @@
-"""The law of a curve: found again where it was planted, with intervals that hold it."""
+"""The law of a curve: a planted law is found, with intervals that cover its parameters."""
 
 from __future__ import annotations
 

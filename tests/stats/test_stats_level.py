@@ -1,8 +1,7 @@
-"""The two promises of a verdict: how often it cries wolf, and how often it sees the wolf.
+"""The two promises of a verdict: its rate of false alarms, and its power to find a real difference.
 
-Through the functions that the product uses, on synthetic waits that depend on each other, with
-drift and bursts, recorded in randomised ABBA slices and grouped to blocks. 200 repetitions each;
-the seed is printed first.
+The tests use dbdyno's own functions on synthetic waits that depend on each other, with drift and bursts, recorded in
+randomised ABBA slices and grouped into blocks. 200 repetitions each; the seed is printed first.
 """
 
 from __future__ import annotations

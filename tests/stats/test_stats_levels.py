@@ -1,4 +1,4 @@
-"""The levels of a factor side by side: best, knee with its interval, course, and two factors' interaction."""
+"""Comparison of the levels of a factor: best level, knee with its interval, trend, and interaction of two factors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RANDOM = np.random.default_rng
 
 
 def drawn(true, *, blocks=20, spread=0.01, seed=1):
-    """Blocks of levels with these true values: a common drift of the machine, and noise of each."""
+    """Return blocks of levels with these true values, a common drift of the machine, and separate noise for each."""
     rng = RANDOM(seed)
     machine = rng.normal(0, 0.2, (blocks, 1))
     return np.asarray(true) * np.exp(machine + rng.normal(0, spread, (blocks, len(true))))
@@ -111,7 +111,7 @@ def test_levels_that_are_alike_are_seldom_called_different():
 
 
 class TestBaseThatDrifted:
-    """Intervals that reach over both ends of the run."""
+    """Intervals that contain those of the fitted line at both ends of the run."""
 
     AT = np.arange(12.0)
 

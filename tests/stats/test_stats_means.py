@@ -1,4 +1,4 @@
-"""The mean with Student's interval: the one of the reports, the claims and the races."""
+"""The mean with Student's interval, which reports, claims and races use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for numbers, quantiles, block metrics, the noise floor, and what importing costs."""
+"""Numbers in words, quantiles, block metrics, the noise floor, and the cost of imports."""
 
 from __future__ import annotations
 

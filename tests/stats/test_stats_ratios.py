@@ -1,4 +1,4 @@
-"""Ratios of sums over rounds: exact where theory is exact, false alarms at their nominal rate."""
+"""Ratios of sums over rounds: exact where theory is exact, with false alarms at the nominal rate."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_unequal_lengths_are_refused():
 
 
 def correlated(chance: np.random.Generator, n: int, r: float) -> np.ndarray:
-    """An AR(1) series with spread 1."""
+    """Return an AR(1) series with standard deviation 1."""
     z = np.empty(n)
     z[0] = chance.normal()
     for at in range(1, n):

@@ -1,4 +1,4 @@
-"""Many pairs at once give what the functions for one pair give."""
+"""Functions for many pairs give the same results as those for one pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED = 20261123
 
 
 def pairs(rows: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positive values: some rows in whole numbers, so that there are ties, one that drifts, one that never varies."""
+    """Return pairs of positive values: one row of integers with ties, one with a drift, one that is constant."""
     print("seed", SEED)
     dice = np.random.default_rng(SEED)
     a, b = (dice.lognormal(1.0, 0.5, (rows, count)) for count in (n, m))

@@ -1,4 +1,4 @@
-"""Racing arms: who leaves, when it is over, and how often an arm leaves wrongly."""
+"""Racing arms: which arms are dropped, when the race ends, and how often an arm is dropped wrongly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soaked import first
 
 
 def raced(true, *, blocks=20, spread=0.02, seed=1, level=0.95, threshold=0.02):
-    """A race over these true values; returns it with how many arm-blocks it took."""
+    """Run a race over these true values; return it with the number of arm-blocks that it took."""
     rng, race, spent = np.random.default_rng(seed), Race(len(true), level, threshold), 0
     for _ in range(blocks):
         machine = math.exp(rng.normal(0, 0.2))

@@ -1,4 +1,4 @@
-"""Totals of many kinds of parts: the error is that of the parts, and what was done once is told."""
+"""Totals of many kinds of parts: the error comes from the parts, and a kind measured only once is reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soaked import first
 
 
 def cut(values: np.ndarray, batches: int = 20) -> Stratum:
-    """Parts in order, in batches of about equal number."""
+    """Return the parts in order, in batches of about equal size."""
     parts = np.array_split(np.asarray(values, dtype=float), min(batches, len(values)))
     return Stratum(np.array([p.sum() for p in parts]), np.array([float(p.size) for p in parts]))
 

@@ -1,4 +1,4 @@
-"""Two independent sets of blocks: scipy's Welch on the logs, and the level it promises."""
+"""Two independent sets of blocks: scipy's Welch test on the logarithms, and the promised level."""
 
 from __future__ import annotations
 

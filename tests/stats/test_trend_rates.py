@@ -1,7 +1,7 @@
-"""How often a trend reports a change where there is none, and finds a step of 10 %.
+"""Rate at which a trend reports a change where there is none, and at which it finds a step of 10 %.
 
-The series are those of `benches/trend.py`, whose table is in docs/explanation/method.md; here fewer of them, with the
-limits widened by what chance does to so few.
+The series are those of `benches/trend.py`, whose table is in docs/explanation/method.md; here there are fewer of them,
+with wider limits because of the larger random error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dbdyno.stats.changes import level_changes
 
 FALSE_MOST = 0.06
 BEFORE = {"STEP at run 20": 0.99, "STEP 5 runs ago": 0.73}
-"""What a test by plain permutations found of these (it took 70 % of autocorrelated series for changes as well)."""
+"""Power of a test by plain permutations on these series (it also saw changes in 70 % of autocorrelated series)."""
 
 
 def bench() -> ModuleType:
@@ -35,7 +35,7 @@ def bench() -> ModuleType:
 
 
 def beyond(series: int, runs: int, seed: int) -> list[str]:
-    """The kinds of series with more false changes than 6 %, or less power than nine tenths of that before."""
+    """Return the kinds of series with more than 6 % false changes, or less than nine tenths of the previous power."""
     made, found = bench(), []
     for name, aim, rows in made.kinds(seed, series, runs):
         change, _, _, any_move = made.rates(rows)

@@ -1,4 +1,4 @@
-"""A run on PostgreSQL as it would be recorded of a server whose costs are known: what is calibrated must be these."""
+"""A synthetic run on PostgreSQL, as from a server with known costs, which a calibration must find."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ settings = {{synchronous_commit = "off"}}
 
 @dataclass(frozen=True)
 class Truth:
-    """Costs of the server, in us; a commit's log in bytes."""
+    """Costs of the server [us]; log of a commit [bytes]."""
 
     server_us: float = 120.0
     client_us: float = 8.0
@@ -72,7 +72,7 @@ class Truth:
 def manifest_of(
     bench: str, target: str, facts: dict[str, object], plan: Plan, size: tuple[int, int]
 ) -> tuple[list[dict], dict]:
-    """The arms of a made run and its manifest; `size` is its seed and its number of blocks."""
+    """Return the arms of a synthetic run and its manifest; `size` is its seed and its number of blocks."""
     about = [
         {
             "name": arm.name,
@@ -107,7 +107,7 @@ def manifest_of(
 
 
 def live_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, transactions: int = 150) -> Run:
-    """A run whose arm `one` is what such a server does for one session; the same seed makes the same run."""
+    """Write a run whose arm `one` is the work of such a server for one session; the same seed gives the same run."""
     random_ = random.Random(seed)
     plan = parse_plan(PLAN.format(rows=truth.rows), folder / "plan.toml")
     facts = {"version_num": 150018, "host_cpus": 4, "settings": [{"name": "wal_writer_delay", "value": "100ms"}]}
@@ -188,7 +188,7 @@ def _write(run: Run, block: int, tables: dict[str, tuple[str, list]]) -> None:
 
 
 def _column(table: str, key: str, kind: pa.DataType, values: list[object]) -> pa.Array:
-    """A column; the words of calls are encoded as the recorder does it."""
+    """Return a column; the texts of calls are dictionary-encoded, as by the recorder."""
     column = pa.array(values, kind)
     if table != "calls" or key not in ENCODED:
         return column

@@ -1,4 +1,4 @@
-"""A run on MariaDB as it would be recorded of a server whose costs are known: what is calibrated must be these."""
+"""A synthetic run on MariaDB, as from a server with known costs, which a calibration must find."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARMS = {
 
 @dataclass(frozen=True)
 class Truth:
-    """Costs of the server, in us; log in bytes besides the text."""
+    """Costs of the server [us]; log of a commit besides the text [bytes]."""
 
     server_us: float = 120.0
     client_us: float = 8.0
@@ -46,7 +46,7 @@ def plan_text() -> str:
 
 
 def mariadb_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, transactions: int = 150) -> Run:
-    """A run whose arms of one session are what such a server does; the same seed makes the same run."""
+    """Write a run whose single-session arms are the work of such a server; the same seed gives the same run."""
     dice = random.Random(seed)
     plan = parse_plan(plan_text(), folder / "plan.toml")
     facts = {

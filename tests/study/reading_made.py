@@ -1,4 +1,4 @@
-"""A run of reads by key as it would be recorded of a server whose costs are known, beside `live_made.py`."""
+"""A synthetic run of reads by key, as from a server with known costs, like those of `live_made.py`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ settings = {{work_mem = "64kB"}}
 
 @dataclass(frozen=True)
 class Reading:
-    """Costs of the server, in us; its table has 100 MB, its index none that is known."""
+    """Costs of the server [us]; its table has 100 MB, and the size of its index is unknown."""
 
     server_us: float = 60.0
     client_us: float = 10.0
@@ -47,7 +47,7 @@ class Reading:
 
 
 def reading_run(folder: Path, truth: Reading, *, blocks: int = 6, transactions: int = 500) -> Run:
-    """A run in which the arm `one` is what such a server does for one session; `four` has four processes."""
+    """Write a run whose arm `one` is the work of such a server for one session; arm `four` has four processes."""
     random_ = random.Random(3)
     plan = parse_plan(PLAN.format(keys=truth.keys, statement=STATEMENT), folder / "plan.toml")
     settings = {"shared_buffers": "10MB", "work_mem": "4MB"}

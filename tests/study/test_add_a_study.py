@@ -1,4 +1,4 @@
-"""A new study is one file: the one of docs/how-to/add-a-study.md is listed and run."""
+"""A new study is one file: the example in docs/how-to/add-a-study.md is listed and runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-study.md"
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own, and the study in the library."""
+    """Add the example study to the library, and change to an empty folder."""
     module: dict[str, object] = {"__name__": "commit_wait"}
     exec(compile(CODE, str(PAGE), "exec"), module)
     monkeypatch.setitem(STUDIES, "commit-wait", module["STUDY"])  # type: ignore[misc]

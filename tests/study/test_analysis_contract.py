@@ -1,4 +1,4 @@
-"""analysis.json is what its types say, and its page is made of them."""
+"""analysis.json has the fields and types that are declared, and pages are built from these types."""
 
 from __future__ import annotations
 

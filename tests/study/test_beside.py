@@ -1,4 +1,4 @@
-"""An engine beside a model: the verdict is about ratios within each run, never about times of one against the other."""
+"""An engine compared with a model: the verdict uses ratios within each run, never times of one against the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies that run programs of this host, and the files that are made for them."""
+"""Studies that run programs on this host, and the files that these programs need."""
 
 from __future__ import annotations
 

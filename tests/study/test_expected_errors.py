@@ -1,4 +1,4 @@
-"""Errors that a plan expects: how they are named, and that they are outcomes of the load and no failures."""
+"""Errors that a plan expects: their names, and that they count as outcomes of the load, not as failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors in plans: how they are written, which arms they make, and what is refused."""
+"""Factors in plans: their syntax, the resulting arms, and rejected input."""
 
 from __future__ import annotations
 

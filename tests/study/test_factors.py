@@ -1,4 +1,4 @@
-"""Every combination of levels is an arm, compared with the one that it is fair to compare with."""
+"""Every combination of levels is an arm, and is compared with its fair counterpart."""
 
 from __future__ import annotations
 

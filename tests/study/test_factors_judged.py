@@ -1,4 +1,4 @@
-"""What factors say: curves planted in the times of a mock, from the plan to the page."""
+"""Results of factors: curves planted in the times of a mock bench, from the plan to the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line between sessions and server in a plan: how it is written, what it becomes, who cannot have one."""
+"""The network line between sessions and server in a plan: its syntax, its effect, and arms that cannot have one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan is read whole, or refused with one error that names file, line and what is allowed."""
+"""A plan is read completely, or rejected with one error that names the file, the line and the allowed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of plans accepts what the reader accepts, and refuses a misspelt key, type or limit."""
+"""The schema of plans accepts what the reader accepts, and rejects a misspelt key, a wrong type or a wrong value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine calibrated from an arm has the costs of the server that made it, and predicts what that server does."""
+"""A machine calibrated from an arm has the costs of the server that ran it, and predicts that server's times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TRUTH = Truth()
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run `made`."""
+    """Return a folder with the run `made`."""
     folder = tmp_path_factory.mktemp("runs")
     live_run(folder, TRUTH)
     return folder
@@ -42,14 +42,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def machine(runs: Path) -> Machine:
-    """The machine of the arm of one session."""
+    """Return the machine calibrated from the arm with one session."""
     run = find_run("made", runs)
     return calibrate(timed_waits(observe(run, measure(run), "one")))
 
 
 @pytest.fixture(scope="module")
 def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The machine as a file."""
+    """Return the machine's TOML file."""
     path = tmp_path_factory.mktemp("machine") / "mine.toml"
     path.write_text(machine.toml())
     return path
@@ -107,7 +107,7 @@ def test_the_scheduler_of_a_machine_has_the_keys_that_the_model_reads():
 
 
 class Sized(SimpleNamespace):
-    """One session whose commits write 1 to 64 KB; each KB adds 0.25 us to the write of the log."""
+    """Observation of one session whose commits write 1 to 64 KB; each KB adds 0.25 us to the log write."""
 
     def waits_for(self, event: str) -> JsonObject:
         assert event == WRITE

@@ -1,4 +1,4 @@
-"""Analytic answers against closed forms, elementary effects of functions whose effects are known, laws on a run."""
+"""Analytic answers compared with closed forms, elementary effects of functions with known effects, laws on a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def machine_repair(cpu: float, think: float, sessions: int) -> float:
-    """Throughput of one exponential server with thinking customers: the birth-death chain, exact."""
+    """Return the exact throughput of an exponential server with thinking customers, by the birth-death chain."""
     weights = [math.perm(sessions, k) * (cpu / think) ** k for k in range(sessions + 1)]
     return (1 - weights[0] / sum(weights)) / cpu
 
@@ -47,7 +47,7 @@ def test_many_cores_are_a_delay_while_they_are_idle_and_a_bound_when_they_are_no
 
 
 def played(sessions: int, pause: float, flush: float, seed: int) -> tuple[float, float]:
-    """The closed loop of commits that share flushes, played by dice: commits a unit of time, and the mean batch."""
+    """Simulate a closed loop of commits that share flushes; return commits per time unit, and the mean batch size."""
     random_ = random.Random(seed)
     ready = [random_.expovariate(1 / pause) for _ in range(sessions)]
     now, flushes, commits = 0.0, 0, 0
@@ -153,7 +153,7 @@ Row = tuple[str, str, str, int, float]
 
 
 def counted(metrics: list[Row], calls: list[str]) -> duckdb.DuckDBPyConnection:
-    """Evidence of a block of 30 s: source, object and metric with a value at its begin and its end; kinds of calls."""
+    """Return evidence of a block of 30 s: metrics with values at begin and end, and calls of these kinds."""
     connection = duckdb.connect()
     connection.execute(
         "create table metrics (arm varchar, block uinteger, source varchar, object varchar, metric varchar,"

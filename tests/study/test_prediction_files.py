@@ -39,7 +39,7 @@ Made = Callable[..., tuple[Run, Machine]]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Makes a run with these costs, and the machine of one of its arms; each once."""
+    """Return a function that makes a run with these costs and the machine of one of its arms, each only once."""
     known: dict[tuple[Reading, str], tuple[Run, Machine]] = {}
 
     def make(truth: Reading = TRUTH, arm: str = "one") -> tuple[Run, Machine]:

@@ -1,4 +1,4 @@
-"""A machine of a host without a database has what was measured there, scaled defaults, and says which is which."""
+"""A machine of a host without a database has its measured values and scaled defaults, and labels both."""
 
 from __future__ import annotations
 

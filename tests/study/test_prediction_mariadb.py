@@ -1,4 +1,4 @@
-"""A machine calibrated from commits on MariaDB has its server's costs, and predicts its settings."""
+"""A machine calibrated from commits on MariaDB has the costs of its server, and predicts the effect of settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRUTH = Truth(flush_us=FLUSH_US, write_us=WRITE_US)
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run `made`."""
+    """Return a folder with the run `made`."""
     folder = tmp_path_factory.mktemp("runs")
     mariadb_run(folder, TRUTH)
     return folder
@@ -39,7 +39,7 @@ def machine_of(runs: Path, arm: str) -> Machine:
 
 @pytest.fixture(scope="module")
 def machine(runs: Path) -> Machine:
-    """The machine of the arm of one session."""
+    """Return the machine calibrated from the arm with one session."""
     return machine_of(runs, "one")
 
 

@@ -1,4 +1,4 @@
-"""Round trips on one core and over two: the gap between their times, and the costs that follow from it."""
+"""Round trips on one core and over two cores: the gap between their times, and the resulting costs."""
 
 from __future__ import annotations
 

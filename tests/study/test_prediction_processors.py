@@ -1,4 +1,4 @@
-"""What a calibrated machine knows of its processors, and of an arm whose waits were only read."""
+"""Processors in a calibrated machine, and machines from an arm whose waits were only sampled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRUTH = Truth(fidelity="read")
 
 @pytest.fixture(scope="module")
 def observation(tmp_path_factory: pytest.TempPathFactory) -> Observation:
-    """The arm of one session of a run whose waits were read."""
+    """Return the observation of the single-session arm of a run whose waits were sampled."""
     folder = tmp_path_factory.mktemp("runs")
     live_run(folder, TRUTH)
     run = find_run("made", folder)
@@ -49,7 +49,7 @@ def test_measured_values_of_processors_stay_within_their_limits() -> None:
 
 
 def client_and_wake(modes: list[Modes | None] | None, client_us: float, sessions: int = 1) -> tuple[float, float]:
-    """The client's CPU time of a round trip and that of a start of an idle core, from an arm."""
+    """Return the client's CPU time per round trip and the cost to wake an idle core, from an arm."""
     block = SimpleNamespace(canaries={"wake_ns": 9_000.0})
     own: Any = SimpleNamespace(
         steps=SimpleNamespace(per_transaction=[1.0] * len(modes or [None])),

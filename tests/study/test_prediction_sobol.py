@@ -1,4 +1,4 @@
-"""Sobol indices against closed forms."""
+"""Sobol indices compared with closed forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log is told while a run goes on."""
+"""Progress lines that a log gets during a run."""
 
 import io
 import time

@@ -1,4 +1,4 @@
-"""`--quick` of every built-in study keeps its promise of half a minute, as far as a plan can say."""
+"""`--quick` keeps its promise of half a minute for every built-in study, as far as the plan shows."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_one_arm_or_one_without_cpu_tells_nothing():
 
 
 def spent(arm: int, cpu_ns: int, *, failed: int = 0, read: int = 0) -> JsonObject:
-    """An arm's share of a block's report: 100 transactions."""
+    """Return an arm's part of a block's report, for 100 transactions."""
     ticks = {"user_ns": 10_000_000, "system_ns": 0, "on_cpu_ns": cpu_ns}
     return {"arm": arm, "transactions": 100, "errors": failed, **ticks, "read_bytes": read, "write_bytes": 0}
 
@@ -82,7 +82,7 @@ def ran(number: int, *arms: JsonObject) -> Block:
 
 
 def drawn(blocks: list[Block], rows: str = "select 1 where false", **watch: bool) -> list[dict[str, Any]]:
-    """What is drawn of two arms, with these rows of `metrics`."""
+    """Return the figures drawn for two arms, with these rows of `metrics`."""
     values = {"failed": np.zeros(len(blocks)), "count": np.full(len(blocks), 100.0)}
     arms = [ArmMeasures(name, name, 1, blocks, [], values, number=at) for at, name in enumerate("ab")]
     connection = duckdb.connect()

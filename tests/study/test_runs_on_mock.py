@@ -1,4 +1,4 @@
-"""The runner, resume, gates and verdicts, on a bench whose truth is in its script: no server, no waiting."""
+"""The runner, resume, gates and verdicts, on a bench whose true values are in its script: no server, no waiting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def failed(model: JsonObject) -> set[str]:
 
 
 class Watched(MockBench):
-    """A mock that can be told to go wrong, and tells when it was put back."""
+    """Mock bench that fails on request, and counts how often it was restored."""
 
     wrong: Iterator[BaseException | None] = iter(())
     back = 0
@@ -59,7 +59,7 @@ class Watched(MockBench):
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> type[Watched]:
-    """The kind `mock`, made of a bench that goes wrong where a test says so."""
+    """Make the kind `mock` use a bench that fails when a test requests it."""
     row = KINDS["mock"]
     monkeypatch.setattr(Kind, "load_bench", lambda kind: Watched if kind is row else pytest.fail("another kind"))
     monkeypatch.setattr(Watched, "back", 0)

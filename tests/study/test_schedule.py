@@ -1,4 +1,4 @@
-"""Blocks are randomised from a seed, balanced, and replayed by it."""
+"""Blocks are randomised by a seed, are balanced, and are repeated with the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All runs of a plan over time: a planted change is dated and sized; another machine's runs count for none."""
+"""All runs of a plan over time: a planted change gets its date and size; runs of other machines are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno tune`: a race on a mock whose truth is known, the winner in fresh blocks, and the plan of it."""
+"""`dbdyno tune`: a race on a mock bench with known times, the winner in new blocks, and its plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One workload, two targets: a model takes it as it is, PostgreSQL as the script made from it."""
+"""One workload for two targets: a model uses it directly, and PostgreSQL runs a script generated from it."""
 
 from __future__ import annotations
 

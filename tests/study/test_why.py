@@ -1,4 +1,4 @@
-"""Why one arm is slower: amounts that add up, intervals over blocks, what stands behind them, when nothing is said."""
+"""Reasons why an arm is slower: amounts that add up, intervals over blocks, deeper causes, and when none is given."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def side(
     exact: bool = False,
     **waits: float,
 ) -> Side:
-    """An arm whose transactions wait so many microseconds for each event, a few percent apart from block to block."""
+    """Return an arm whose transactions wait for each event for these times [us], which vary by a few percent."""
     dice = np.random.default_rng(seed)
     events = tuple((event.partition("__")[0], event.partition("__")[2]) for event in waits)
     count = np.full(BLOCKS, float(COUNT))

@@ -1,4 +1,4 @@
-"""What Why says of work: the same only where it was counted, and by which index where rows by index were counted."""
+"""Work in Why: called the same only if it was counted, and named by index if rows by index were counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = tuple[str, int, str, str, str, int, float, str]
 
 
 def side(name: str, cpu_us: float, *, programs: bool = False) -> Side:
-    """An arm whose transactions use this much CPU, and nothing else but 20 us, in each block alike but for 1 %."""
+    """Return an arm whose transactions use this CPU time plus 20 us elapsed time; blocks differ by 1 %."""
     count = np.full(BLOCKS, float(COUNT))
     cpu = cpu_us * 1e3 * count * np.random.default_rng(int(cpu_us)).normal(1, 0.01, BLOCKS)
     elapsed, none, waits = cpu + 20e3 * count, np.zeros(BLOCKS), np.zeros((BLOCKS, 0))
@@ -34,7 +34,7 @@ def side(name: str, cpu_us: float, *, programs: bool = False) -> Side:
 
 
 def totals(**values: float) -> ArmCounters:
-    """What was counted of an arm, by its sessions."""
+    """Return counters of an arm, counted by its sessions."""
     return ArmCounters(values, {}, {}, COUNT, None, 10.0, dict.fromkeys(values, SESSION))
 
 
@@ -143,7 +143,7 @@ def test_more_rows_of_the_same_way_are_no_other_plan():
 
 
 def evidence(*rows: Row) -> Any:
-    """A run's metrics."""
+    """Return a connection with a run's metrics."""
     connection = duckdb.connect()
     connection.execute(
         "create table rows_of (arm varchar, block int, source varchar, object varchar, metric varchar, at_ns bigint,"
@@ -191,7 +191,7 @@ def test_the_sessions_own_status_goes_before_that_of_the_server():
 
 
 def reading(at: int, arm: str, **rows: float) -> list[Row]:
-    """The rows of a table by index, in the warm-up; `none` for those without."""
+    """Return the rows of a table read by each index in the warm-up; `none` is the number read without an index."""
     named = {"" if name == "none" else name: value for name, value in rows.items()}
     return [row(SOURCE, f"s/t/{name}", "rows_fetched", at, value, arm=arm, block=0) for name, value in named.items()]
 

@@ -20,7 +20,7 @@ from dbdyno.entry import entry
 
 
 def main() -> None:
-    """Becomes that user, then the command."""
+    """Become that user, then run the command."""
     uid, gid = int(sys.argv[1]), int(sys.argv[2])
     if os.geteuid() == 0:
         os.setgroups([])

@@ -1,4 +1,4 @@
-"""Evidence of made-up traces, opened."""
+"""Opened evidence of synthetic traces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture(scope="session")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace that takes long enough to be interrupted while it is read."""
+    """Return a trace that takes long enough to read that the reading can be interrupted."""
     path = tmp_path_factory.mktemp("big") / "big.trc"
     path.write_text(trace(orders=20_000) * 12)
     return path
@@ -30,12 +30,12 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """One session that placed forty orders."""
+    """Write a run of one session that placed forty orders."""
     return order_entry(orders=40).write(tmp_path / "run")
 
 
 @pytest.fixture
 def traces(run: Path) -> Iterator[Traces]:
-    """The same, opened."""
+    """Open that run."""
     with open_traces([str(run)]) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""Help for the tests of captures from logs: imports, and what a capture says each session sent."""
+"""Helpers for tests of captures from logs: imports, and what each session sent according to a capture."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def imported(out: Path, *files: Path, prefix: str | None = None, database: str |
 
 
 def imported_text(folder: Path, text: str | bytes, name: str = "pg.log", **how: str | None) -> LogImport:
-    """The import of one file with this text, as `folder/run`."""
+    """Import one file with this text as `folder/run`."""
     file = folder / name
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     return imported(folder / "run", file, **how)
 
 
 def log(*entries: str, at: str = STAMP, pid: int = 28) -> str:
-    """A text log with the default prefix; an entry begins with its severity, or with the label of what follows it."""
+    """Return a text log with the default prefix; each entry begins with its severity or another label."""
     return "".join(f"{at} [{pid}] {entry.replace(chr(10), chr(10) + chr(9))}\n" for entry in entries)
 
 
@@ -63,7 +63,7 @@ def _parameters(body: bytes) -> tuple[bytes, tuple[str | None, ...]]:
 
 
 def sent(run: Path) -> list[list[Sent]]:
-    """What each session of a capture sent, in its order; a failure belongs to what was sent last."""
+    """Return what each session of a capture sent, in order; a failure belongs to the previous execution."""
     question = "select session, side, tag, body from wire"  # in the order of the files: times are not unique
     sessions: dict[int, list[Sent]] = {}
     texts: dict[tuple[int, bytes], str] = {}
@@ -88,5 +88,5 @@ def sent(run: Path) -> list[list[Sent]]:
 
 
 def reasons(done: LogImport) -> dict[str, int]:
-    """How many entries or statements could not be used, by reason."""
+    """Return the number of unused entries or statements for each reason."""
     return {one["reason"]: one["count"] for one in done.report["unused"]}

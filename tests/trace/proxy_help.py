@@ -1,4 +1,4 @@
-"""Help for the tests of the proxy: clients sent through it, and questions to what it saw."""
+"""Helpers for tests of the proxy: clients that connect through it, and queries on what it recorded."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dbdyno.trace.proxy.proxy_run import ProxyOptions, RunningProxy, run_proxy
 
 @contextlib.contextmanager
 def proxied(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Iterator[RunningProxy]:
-    """A proxy before the server's port of TCP."""
+    """Run a proxy in front of the server's TCP port."""
     server = ("127.0.0.1", engine.port)
     with run_proxy(ProxyOptions("127.0.0.1:0", server, **wanted), out) as it:
         yield it
 
 
 def place(engine: EmbeddedPostgres, it: RunningProxy) -> dict[str, Any]:
-    """libpq's parameters of the way through the proxy, with the password."""
+    """Return libpq's parameters for a connection through the proxy, with the password."""
     host, _, port = it.address.rpartition(":")
     return {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable"}
 
@@ -58,7 +58,7 @@ def twins(engine: EmbeddedPostgres, name: str, *statements: str) -> tuple[dict[s
 
 
 def pgbench(engine: EmbeddedPostgres, where: dict[str, Any], *words: object) -> str:
-    """Runs pgbench against a place; skips where it is not installed."""
+    """Run pgbench with these connection parameters; skip the test if it is not installed."""
     program = engine.binaries.program("pgbench")
     if not program.exists():
         pytest.skip("pgbench is not beside the server: make setup-test installs it")

@@ -1,6 +1,6 @@
-"""Random statements whose result does not depend on time or chance, sent in one order by several sessions.
+"""Random statements whose result does not depend on time or chance, sent by several sessions in one order.
 
-Keys are made by the server, others are small numbers that many keys have, too.
+The server generates keys; other values are small numbers that also occur as keys.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LEFT = {
     "token": "select a.name, uses from token t join account a on a.id = t.account order by 1, 2",
     "tally": "select n, times from tally order by n",
 }
-"""What the tables hold, with names in place of keys."""
+"""Queries for the content of the tables, with names instead of keys."""
 SESSIONS = 3
 
 
 class Statements:
-    """A random load on the sessions of `connect`, which `go` runs; the same seed makes the same statements."""
+    """A random load on sessions opened by `connect`, which `go` runs; the same seed gives the same statements."""
 
     def __init__(self, seed: int, connect: Callable[[], psycopg.Connection[Any]]) -> None:
         self.random = random.Random(seed)
@@ -45,7 +45,7 @@ class Statements:
         self.count = 0
 
     def go(self, steps: int) -> None:
-        """Send so many statements or transactions, then end the sessions."""
+        """Send `steps` statements or transactions, then close the sessions."""
         doing = (
             self.account,
             self.account,
@@ -150,6 +150,6 @@ class Statements:
             self.ask(session, sql, *values)
 
     def again(self, session: psycopg.Connection[Any]) -> None:
-        """End a session, and begin another."""
+        """Close a session and open another one."""
         session.close()
         self.sessions[self.sessions.index(session)] = self.connect()

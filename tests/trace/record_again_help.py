@@ -1,4 +1,4 @@
-"""Help for the tests in which recorders come and go: who is killed, a load of pgbench, what the server's log said."""
+"""Helpers for tests in which recorders start and stop: which are killed, a load of pgbench, and the server's log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from together import meanwhile
 
 
 def fates(cycles: int, killed: int) -> tuple[random.Random, list[bool]]:
-    """Dice, whose seed is printed, and which of the recorders are killed."""
+    """Return random numbers, whose seed is printed, and for each recorder whether it is killed."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
@@ -25,7 +25,7 @@ def fates(cycles: int, killed: int) -> tuple[random.Random, list[bool]]:
 
 @contextlib.contextmanager
 def under_pgbench(engine: EmbeddedPostgres) -> Iterator[None]:
-    """pgbench's TPC-B runs while the block does, and none of its transactions fails."""
+    """Run pgbench's TPC-B during the block, and check that no transaction fails."""
     transactions, broken = [0], list[BaseException]()
 
     def load(over: threading.Event) -> None:
@@ -45,7 +45,7 @@ def under_pgbench(engine: EmbeddedPostgres) -> Iterator[None]:
 
 
 def logged(engine: EmbeddedPostgres, since: int) -> list[str]:
-    """Lines of the server's log behind so many bytes; checkpoints are the load's own."""
+    """Return the lines of the server's log after that many bytes, without checkpoints, which the load causes."""
     with engine.log_file.open("rb") as log:
         log.seek(since)
         lines = log.read().decode(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Help for the tests of recordings: a server, whether the kernel allows probes, and questions to a recorded run."""
+"""Helpers for tests of recordings: a server, whether the kernel allows probes, and queries on a recorded run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Recorder = Callable[[EmbeddedPostgres, Path], contextlib.AbstractContextManager[
 
 
 def binaries_of(kind: str) -> Binaries:
-    """Of an installed server, of a wheel's, or of a major version that `tools/matrix --fetch` has fetched."""
+    """Return the binaries of an installed server, of a wheel, or of a major version from `tools/matrix --fetch`."""
     if not kind.isdigit():
         return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
     folders = sorted((ROOT / "target" / "matrix").glob(f"{kind}.*/bin"))
@@ -48,7 +48,7 @@ def binaries_of(kind: str) -> Binaries:
 
 
 def copied(binaries: Binaries, folder: Path) -> Binaries:
-    """The same server with a program file of its own: probes that others set on theirs are not met there."""
+    """Copy a server so that it has its own program file, in which probes of other tests are not set."""
     bindir = folder / "bin"
     bindir.mkdir()
     for program in binaries.bindir.iterdir():
@@ -71,7 +71,7 @@ def session(engine: EmbeddedPostgres) -> psycopg.Connection[tuple[Any, ...]]:
 def recorded(
     engine: EmbeddedPostgres, out: Path, wanted: RecordingOptions | None = None, texts: Texts | None = None
 ) -> Iterator[Recording]:
-    """Records the server while the block runs, whatever it costs; by probes, unless another mode is wanted."""
+    """Record the server during the block, at any cost; by probes, unless another mode is requested."""
     assert engine.pid is not None
     wanted = wanted or RecordingOptions(cost_limit=0)
     with recording(ServerProcess(engine.pid), out, replace(wanted, mode=wanted.mode or "sites"), texts) as it:
@@ -79,7 +79,7 @@ def recorded(
 
 
 def rows(run: Path, question: str, *values: Any) -> list[tuple[Any, ...]]:
-    """A question to the recorded run, by SQL."""
+    """Return the rows of an SQL query on the recorded run."""
     connection, broken = connect(Run.open(run))
     assert broken == []
     with connection:
@@ -111,7 +111,7 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2, *, pause_s: float = 0) -
 
 
 def changed_code(engine: EmbeddedPostgres) -> int:
-    """In how many bytes a backend's code differs from the program file: a probe is one byte each."""
+    """Return in how many bytes a backend's code differs from the program file; each probe changes one byte."""
     with session(engine) as connection:
         pid = connection.info.backend_pid
         differing = 0
@@ -133,7 +133,7 @@ def changed_code(engine: EmbeddedPostgres) -> int:
 
 
 def lock_wait(engine: EmbeddedPostgres) -> tuple[float, float]:
-    """A session waits for a lock; how long at least and at most, by the server's clock, in seconds."""
+    """Let a session wait for a lock; return the shortest and longest possible wait by the server's clock [s]."""
     waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
     outer: list[float] = []
 
@@ -166,12 +166,13 @@ LOCK_SPANS = (
     "select (max(started_ns + elapsed_ns) - min(started_ns)) / 1e6 from waits where event = 'Lock:advisory'"
     " group by call order by min(started_ns)"
 )
-"""How long each call waited for its lock, ms: from the first begin to the last end. When deadlock_timeout is over the
-server does not wait: it looks for a deadlock, and writes to its log."""
+"""Time that each call waited for its lock, from the first begin to the last end [ms]. After deadlock_timeout the server
+interrupts the wait to look for a deadlock, and writes to its log.
+"""
 
 
 def logged_lock_waits(engine: EmbeddedPostgres, count: int) -> list[float]:
-    """A session waits for a lock so many times; how long by the server's own log, ms."""
+    """Let a session wait for a lock `count` times; return the waits by the server's own log [ms]."""
     begin = engine.log_file.stat().st_size
     waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
     with session(engine) as holder, session(engine) as other:
@@ -205,7 +206,7 @@ def check_sleeps(run: Path, statements: str) -> None:
 
 
 def check_lock_wait(engine: EmbeddedPostgres, run: Path, recorder: Recorder = recorded) -> None:
-    """Check that the recorded wait for a lock lasted as long as the server's clock allows."""
+    """Check that the recorded lock wait is within the bounds from the server's clock [s]."""
     with recorder(engine, run):
         bounds_s = lock_wait(engine)
     # A backend that is woken in between waits again: two waits of one lock.
@@ -219,7 +220,7 @@ def check_lock_wait(engine: EmbeddedPostgres, run: Path, recorder: Recorder = re
 
 
 def check_lock_waits(engine: EmbeddedPostgres, run: Path, recorder: Recorder = recorded) -> None:
-    """Check that the recorded waits for locks are those of the server's log, to half a millisecond."""
+    """Check that the recorded lock waits equal those in the server's log, to within half a millisecond."""
     with recorder(engine, run):
         logged = logged_lock_waits(engine, 8)
     spans = [span for (span,) in rows(run, LOCK_SPANS)]

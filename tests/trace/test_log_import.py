@@ -1,4 +1,4 @@
-"""Captures from a real server's logs: the statements, order and parameters that the proxy saw, and they run again."""
+"""Captures from a real server's logs: the statements, order and parameters that the proxy saw; they can be replayed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def logs_of(engine: EmbeddedPostgres) -> Path:
 
 
 def talk(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    """Quotes, line ends, NULL, a failed transaction, prepared statements, a cursor; every value is sent as text."""
+    """Send quotes, line ends, NULL, a failed transaction, prepared statements and a cursor; all values are text."""
     for value in ("it's", "a\nb\n\tc", "", None, "$1 = 'x', $2 = NULL", "größe"):
         connection.execute("insert into kept (s) values (%t)", [value], prepare=True)
     for number in range(3):
@@ -79,7 +79,7 @@ def talk(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
 
 @pytest.fixture(scope="module")
 def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the proxy's capture as `proxy`, and the logs of the same load."""
+    """Return a folder with the proxy's capture as `proxy`, and the logs of the same load."""
     folder = tmp_path_factory.mktemp("captured")
     with session(engine) as own:
         own.execute(f"create database {LOADED}")
@@ -104,7 +104,7 @@ def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
 
 
 def by_text(sessions: list[list[Sent]]) -> list[list[Sent]]:
-    """Without what a driver asks on its own, and in an order that does not depend on the processes."""
+    """Return the sessions in an order that does not depend on their process IDs."""
     return sorted(sessions, key=repr)
 
 

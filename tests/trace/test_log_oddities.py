@@ -1,4 +1,4 @@
-"""What logs have beside plain statements: each form, each way to log a parameter, cuts, and files that are no logs."""
+"""Other content of logs: every format, every way to log a parameter, truncated entries, and files that are not logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIMPLE = "LOG:  duration: 0.250 ms  statement: select 1"
 
 
 def only(run: Path) -> list[Sent]:
-    """What the one session of a capture sent."""
+    """Return what the only session of a capture sent."""
     [own] = sent(run)
     return own
 

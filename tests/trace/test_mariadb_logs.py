@@ -1,4 +1,4 @@
-"""Captures from the logs and the performance schema of a real MariaDB: what clients sent, in its order."""
+"""Captures from the logs and performance_schema of a real MariaDB: the statements that clients sent, in order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PREPARED = "select s from shop.kept where s = ?"
 
 
 def talk(connection: Any) -> None:
-    """Sends all statements, then what fails."""
+    """Send all statements, then those that fail."""
     with connection.cursor() as cursor:
         for sql in SENT:
             cursor.execute(sql)
@@ -52,7 +52,7 @@ def talk(connection: Any) -> None:
 
 
 def prepare(connection: Any, sql: str, *values: str) -> None:
-    """Executes a statement with one parameter by the binary protocol, which the driver does not speak."""
+    """Execute a statement with parameters by the binary protocol, which the driver does not support."""
     connection._execute_command(0x16, sql)
     number, columns, parameters = struct.unpack_from("<IHH", connection._read_packet()._data, 1)
     for _ in range(sum(count + 1 for count in (parameters, columns) if count)):
@@ -95,13 +95,13 @@ THIRD = [Sent("select 3")]
 
 
 def texts(run: Path) -> list[list[Sent]]:
-    """What each session sent, without what the driver sets, and without the session that made the tables."""
+    """Return what each session sent, without the driver's statements and the session that created the tables."""
     sessions = [[one for one in session if not one.sql.startswith("SET NAMES")] for session in sent(run)]
     return sorted((one for one in sessions if one and not one[0].sql.startswith("create")), key=repr)
 
 
 def imported(log: Path, run: Path, *words: str) -> str:
-    """Imports a log; the notes."""
+    """Import a log; return the notes."""
     done = dbdyno("trace", "import", "--log", log, "--out", run, *words)
     assert done.returncode == 0, done.stderr
     return done.stderr

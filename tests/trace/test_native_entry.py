@@ -1,4 +1,4 @@
-"""The native `dbdyno`: what it answers itself is byte for byte what Python says; the rest it leaves to Python."""
+"""The native `dbdyno`: its own answers equal Python's byte for byte; it passes everything else to Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EVENTS = (
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program without Python beside it: what it does not answer itself it cannot answer."""
+    """Return the program without Python in its folder, so that it can give only its own answers."""
     return Path(shutil.copy2(PROGRAM, tmp_path_factory.mktemp("alone") / "dbdyno"))
 
 
@@ -73,7 +73,7 @@ def test_the_help_of_a_narrow_terminal_is_pythons(alone: Path, columns: str) -> 
 
 
 def made_up(dice: random.Random) -> str:
-    """A trace of calls and waits whose lengths span all decades, some of them 0, some longer than their calls."""
+    """Return a trace of calls and waits of all magnitudes, some of them 0, and some longer than their calls."""
     lines = ["Trace file made_up.trc", "*** 2026-11-21T10:00:00.000000+00:00", ""]
     tim = dice.choice((1_000_000, 900_000_000_000))
     for _ in range(dice.randrange(1, 40)):
@@ -176,7 +176,7 @@ Made = dict[str, bytes | dict[str, object]]
 
 
 def imported(import_: Callable[..., Answer], cwd: Path, *files: object) -> tuple[Answer, Made]:
-    """What an import says, and what it makes; the run is then removed. The moment is left out."""
+    """Return the output of an import, without its time, and the files that it wrote; remove the run."""
     told = import_("trace", "import", *files, "--out", "run", cwd=cwd)
     made: Made = {}
     for path in sorted((cwd / "run").rglob("*")):
@@ -244,7 +244,7 @@ def test_an_import_that_cannot_be_written_is_pythons(alone: Path, tmp_path: Path
 
 
 def importing(program: Path, file: Path, out: Path) -> subprocess.Popen[str]:
-    """A stopped import that has made its folder and noted who makes it; one that has ended by then starts again."""
+    """Return a stopped import that has created and labelled its folder; restart imports that ended before that."""
     for _ in range(50):
         words = [program, "trace", "import", file, "--out", out]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -309,7 +309,7 @@ def test_ctrl_c_and_its_like_end_a_reading_with_a_word(alone: Path, big: Path) -
 
 
 def _hears(pid: int, number: int) -> bool:
-    """Whether the process catches the signal by now."""
+    """Return True if the process catches the signal by now."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

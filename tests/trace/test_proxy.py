@@ -1,4 +1,4 @@
-"""The clients' side: what passes through the proxy, held against what clients and server say themselves."""
+"""The client side: messages through the proxy, compared with what clients and server report themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 
 def words_of(run: Path) -> str:
-    """All that stands in a run's tables, as text."""
+    """Return the content of all tables of a run as text."""
     tables = ("calls", "waits", "statements", "sessions", "contexts", "errors", "files", "unread", "wire")
     return "\n".join(str(rows(run, f"select * from {table}")) for table in tables) + (run / "manifest.json").read_text()
 

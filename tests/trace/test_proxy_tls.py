@@ -1,4 +1,4 @@
-"""TLS of either side of the proxy, with SCRAM through it; and many sessions that do nothing."""
+"""TLS on both sides of the proxy, with SCRAM through it; and many idle sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEMORY_MOST_KB = 100 << 10
 
 
 def written(signer: Signer, folder: Path) -> tuple[Path, Path]:
-    """A certificate and its key as files."""
+    """Write a certificate and its key to files."""
     folder.mkdir()
     certificate, key = folder / "one.crt", folder / "one.key"
     certificate.write_bytes(signer.pem())
@@ -51,7 +51,7 @@ def own(authority: Signer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 @pytest.fixture(scope="module")
 def engine(own: tuple[Path, Path]) -> Iterator[EmbeddedPostgres]:
-    """A server that speaks TLS and asks for a password by SCRAM."""
+    """Yield a server with TLS that requires a password by SCRAM."""
     with EmbeddedPostgres() as running:
         owner = running.data_dir.stat()
         for path, name in zip(own, ("server.crt", "server.key"), strict=True):

@@ -1,4 +1,4 @@
-"""Exact waits of a live server, held against what the server, its clients and its memory say."""
+"""Exact waits of a live server, compared with what the server, its clients and its memory show."""
 
 from __future__ import annotations
 

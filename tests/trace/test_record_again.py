@@ -24,7 +24,7 @@ from kernel_probes import require_probes
 CYCLES, KILLED = 100, 30
 CONNECTIONS = 1000
 PLACES = 100
-"""Probes that stand for certain before a recorder works; more than 150 places are probed."""
+"""Number of probes that are certainly set before a recorder is ready; there are more than 150 in total."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 
 def killed(engine: EmbeddedPostgres, folder: Path, dice: random.Random) -> None:
-    """A recorder that ends by SIGKILL while its probes are set, or a moment after."""
+    """Kill a recorder with SIGKILL while its probes are being set, or a moment later."""
     words = ["trace", "record", "--exact", "--pid", str(engine.pid), "--out", "killed"]
     command = [sys.executable, "-m", "dbdyno", *words]
     at = dice.randint(1, PLACES)

@@ -1,4 +1,4 @@
-"""What holders of locks did while others waited: planted on a live server, beside sessions that commit all the time."""
+"""Work of lock holders while others waited: planted on a live server, beside sessions that commit all the time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 
 
 def committing(engine: EmbeddedPostgres) -> contextlib.AbstractContextManager[list[str]]:
-    """Two other sessions, which commit dozens of times while a lock is held."""
+    """Run two other sessions, which commit dozens of times while a lock is held."""
     return loaded(engine, pause_s=0.001)
 
 
@@ -78,7 +78,7 @@ def planted(
     take: Callable[[Connection], None] = update,
     wait: Callable[[Connection], None] = update,
 ) -> dict[str, LockWaits]:
-    """One session holds what another waits for, round by round, while others commit."""
+    """Let one session hold a lock that another waits for, in several rounds, while others commit."""
     with committing(engine) as failed, session(engine) as holder, session(engine) as waiter, recorded(engine, run):
         for _ in range(ROUNDS):
             holder.execute("begin")
@@ -248,7 +248,7 @@ def test_shares_are_those_of_the_holders_that_the_server_names(
 
 
 def _by_the_server(traces: Any, asked: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
-    """Of each wait that the server was asked about: how long its blocker's client had the turn, and the wait's time."""
+    """Return, for each wait in `asked`, how long the blocker's client was idle, and how long the wait lasted [ns]."""
     traces.connection.execute("create temp table asked (moment bigint, pid varchar, blocker varchar)")
     columns = [list(column) for column in zip(*asked, strict=True)]
     traces.connection.execute("insert into asked select unnest(?), unnest(?), unnest(?)", columns)

@@ -1,4 +1,4 @@
-"""Waits by looks at the server's memory, held against what the server and its clients say."""
+"""Waits sampled from the server's memory, compared with what the server and its clients report."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 
 
 def perf_events() -> int:
-    """How many perf events this process has open: each probe is one, and those of other tests are not counted."""
+    """Return the number of open perf events of this process, which is one per probe; other tests' are not counted."""
     return sum("perf_event" in os.path.realpath(opened) for opened in Path("/proc/self/fd").iterdir())
 
 
 def read(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Any:
-    """Records by looks while the block runs, at a fifth of the machine: some 100 us between two looks."""
+    """Record by looks during the block, with up to a fifth of the machine's time: about 100 us between two looks."""
     return recorded(engine, out, RecordingOptions(**{"mode": "read", "cost_limit": 0.2, **wanted}))
 
 

@@ -1,4 +1,4 @@
-"""Exact waits by watchpoints, held against what the server, its clients and the kernel say."""
+"""Exact waits by watchpoints, compared with what the server, its clients and the kernel report."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_without_query_ids_a_statement_is_known_where_its_text_could_be_read_and
 
 
 def brief(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Forty statements at once, each with a query id of its own: a look finds next to none of them at work."""
+    """Send forty statements at once, each with a different query id, so short that looks see hardly any of them."""
     with connection.pipeline():
         for number in range(1, 41):
             connection.execute(f"select 'secret'{', 1' * number}".encode())

@@ -1,4 +1,4 @@
-"""Recorders by watchpoints come and go under a load, and a system call's own tracer counts what they time."""
+"""Recorders by watchpoints start and stop under load, and a tracer of the system call counts what they time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 
 def events_of(pid: int) -> int:
-    """How many events of perf a process has open; 0 before it becomes another user."""
+    """Return the number of open perf events of a process; 0 before it becomes another user."""
     found = 0
     for path in Path(f"/proc/{pid}/fd").glob("*"):
         try:
@@ -62,7 +62,7 @@ def test_recorders_come_and_go_under_pgbench_and_a_third_of_them_is_killed(engin
 
 
 def killed(engine: EmbeddedPostgres, folder: Path, at: int) -> None:
-    """A recorder of the server's user that ends by SIGKILL while it sets its watchpoints, or a moment after."""
+    """Kill a recorder of the server's user with SIGKILL while it sets its watchpoints, or a moment later."""
     command = command_as_server("--mode", "watch", "--pid", engine.pid, "--out", "killed")
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
         while events_of(recorder.pid) < at:

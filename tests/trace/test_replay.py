@@ -1,4 +1,4 @@
-"""What was captured and runs again: the same sums, the same answers, and every difference told."""
+"""Captures are replayed: the same sums, the same answers, and every difference is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A captured run as the workload of a plan: every arm replays it, from the same data, and is held to its answers."""
+"""A captured run as the workload of a plan: every arm replays it from the same data, and its answers are compared."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SESSIONS, EACH = 2, 12
 
 @pytest.fixture(scope="module")
 def capture(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small load through the proxy; `start` is the database as it was before, `live` as it is after it."""
+    """Capture a small load through the proxy; database `start` has its state before the load, `live` that after it."""
     folder = tmp_path_factory.mktemp("capture")
     for name in ("start", "live"):
         database(engine, name, *TABLES)
@@ -53,7 +53,7 @@ def capture(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) 
 def plan(
     capture: Path, engine: EmbeddedPostgres, data: str, arms: str, blocks: int = 6, dbname: str = "postgres"
 ) -> Path:
-    """A plan beside the capture."""
+    """Write a plan to the capture's folder."""
     path = capture.parent / "plan.toml"
     path.write_text(
         f'title = "captured"\ntarget = "{make_conninfo("", **{**engine.conninfo(), "dbname": dbname})}"\n'
@@ -75,7 +75,7 @@ def arm(name: str, **keys: Any) -> str:
 WAITS = arm("waits", settings="{commit_delay = 10000, commit_siblings = 0}") + arm(
     "off", settings='{synchronous_commit = "off"}'
 )
-"""Commits of the first wait for the disk, and 10 ms before that, on whatever disk."""
+"""Two arms: commits of the first wait for the disk and 10 ms before that, whatever the disk."""
 
 
 def test_arms_replay_a_capture_and_the_faster_is_named(engine: EmbeddedPostgres, capture: Path, tmp_path: Path) -> None:

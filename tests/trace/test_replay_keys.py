@@ -1,4 +1,4 @@
-"""A replay changes keys that the server generates again, and no other value: the same tables as the capture left."""
+"""A replay changes only keys that the server generates again: the tables are the same as after the capture."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CASES, STEPS = 3, 60
 
 
 def replayed(run: Path, copy: JsonObject, *words: str) -> JsonObject:
-    """The report of a replay that may write, as fast as it can."""
+    """Return the report of a replay that can write, at maximum speed."""
     options = ("--writes", "--speed", "max", "--format", "json", *words)
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), *options)
     assert done.returncode in (0, 1), done.stderr

@@ -1,4 +1,4 @@
-"""The order of a replay: sessions after those that had ended, commits and what they see as they were captured."""
+"""The order of a replay: sessions start after those that had ended, and commits see the same data as in the capture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEXT = "update counter set v = (v * 3 + %s) %% 1000003 where id = %s"
 
 
 def held(where: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
-    """What the tables hold."""
+    """Return the content of the tables."""
     return [asked(where, "select * from counter order by id"), asked(where, "select * from seen order by n, v")]
 
 

@@ -1,4 +1,4 @@
-"""Batches numbered from arrays are those of SQL's windows."""
+"""Batches numbered by arrays equal those numbered by SQL's window functions."""
 
 from __future__ import annotations
 

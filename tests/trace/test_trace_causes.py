@@ -1,4 +1,4 @@
-"""A batch and its slow twin: the cause that was planted is the one that is named first."""
+"""A batch and its slow twin: the planted cause is named first."""
 
 from __future__ import annotations
 

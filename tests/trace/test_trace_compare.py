@@ -1,4 +1,4 @@
-"""Two sets of traces: what became slower is found, what did not is left in peace."""
+"""Two sets of traces: what became slower is found, and nothing else is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compared(folder: Path, one: Evidence, two: Evidence, **question) -> dict:
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> dict:
-    """Commits that take a fifth longer, six sessions of each."""
+    """Compare two sets of six sessions; commits of the second set take a fifth longer."""
     folder = tmp_path_factory.mktemp("slower")
     return compared(folder, order_entry(6, 150, 1.0, 1), order_entry(6, 150, 1.2, 2))
 

@@ -1,4 +1,4 @@
-"""The page on traces names what there is: columns, dimensions; and imports have these columns."""
+"""The page on traces matches the program: its columns and dimensions exist, and imports have these columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From trace files to every page: what is read is accounted for, what is refused is told."""
+"""From trace files to every page: everything read is accounted for, and everything refused is reported."""
 
 from __future__ import annotations
 

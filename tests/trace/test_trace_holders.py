@@ -1,4 +1,4 @@
-"""What stands behind waits for locks, on evidence made by hand; on live servers: test_record_holders.py."""
+"""Causes of lock waits, in evidence written by hand; test_record_holders.py tests them on live servers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ ROW, SYNC, WRITE = "Lock:transactionid", "IO:WALSync", "LWLock:WALWrite"
 
 
 def made(rounds: int, *, sync_us: int, waits: bool, think_us: int = 0) -> Evidence:
-    """Two sessions: the first updates a row, perhaps leaves its client the turn, and commits; the second, where
-    `waits`, waits for the row from 100 us after the update until 30 us after the flush."""
+    """Return two sessions: the first updates a row, waits for its client if `think_us` is set, and commits; the second,
+    if `waits` is set, waits for the row from 100 us after the update until 30 us after the flush.
+    """
     evidence = Evidence()
     evidence.statement("upd", "update hot set n = n + 1")
     evidence.statement("end", "commit")

@@ -1,4 +1,4 @@
-"""The profile's page: it closes, it keeps its signs, it draws every line's skew."""
+"""The profile's page: totals add up, signs are kept, and every line has a chart of its skew."""
 
 from __future__ import annotations
 

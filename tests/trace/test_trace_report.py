@@ -1,4 +1,4 @@
-"""The linked page on traces, deep plans and trees in a terminal, warnings that are not repeated."""
+"""The linked page on traces, deep plans and trees in a terminal, and warnings that appear only once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dbdyno.trace.tree import tree_of
 
 @pytest.fixture(scope="module")
 def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A batch below one PL/SQL call, with bind values of its updates."""
+    """Write a batch below one PL/SQL call, with bind values for its updates."""
     path = write_batch(tmp_path_factory.mktemp("report") / "batch.trc", Batch(block=True, plan=9999, gets=200))
     bind = ["BINDS #102:", " Bind#0", "  oacdty=02 mxl=22(22)", "  value=4711"]
     lines: list[str] = []
@@ -150,7 +150,7 @@ def test_deep_branches_of_a_tree_stay_within_their_half():
 
 
 def deep_tree() -> Evidence:
-    """A call with one large child and thirty small ones, each with a child of its own."""
+    """Return a call with one large child and thirty small ones, each with its own child."""
     made = Evidence()
     made.statement("top", "begin everything; end;")
     small = []

@@ -1,4 +1,4 @@
-"""Which statements of two sets of traces are one, whatever stands for their values and whatever tools add to them."""
+"""Statements of two sets of traces that count as one, with any values and with any additions by tools."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_texts_of_several_statements_are_not(one: str, other: str):
 
 
 def trace(texts: list[str], misses: int) -> str:
-    """A session that parses each text once and executes and fetches it."""
+    """Return the trace of a session that parses each text once, executes it and fetches its rows."""
     tim, lines = (
         900_000_000_000,
         [

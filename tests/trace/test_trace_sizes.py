@@ -1,4 +1,4 @@
-"""Realistic sizes, judged by what is done, not by the clock: queries per page, parts per import."""
+"""Realistic sizes, judged by operations instead of time: queries per page, parts per import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.trace.waits import waits_page
 
 
 def asked(traces: Traces, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The queries of a page of all statements."""
+    """Return the queries that a page of all statements runs."""
     queries: list[str] = []
     original = Traces.rows
 

@@ -1,4 +1,4 @@
-"""A profile that was begun before the command line was understood: the same answer, or none."""
+"""A profile that started before the command line was parsed gives the same answer, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline: every interval is accounted for, and waits are divided where they belong."""
+"""The timeline: every interval is accounted for, and waits are split at the interval borders."""
 
 from __future__ import annotations
 

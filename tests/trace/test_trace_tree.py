@@ -1,4 +1,4 @@
-"""The recursion tree: exclusive times add up, siblings fold, places lead to calls."""
+"""The recursion tree: exclusive times add up, siblings are folded, and places link to calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.trace.tree import Request, tree_page
 
 
 def nested(folder: Path) -> Path:
-    """A block that executes one statement three times, and that one another once."""
+    """Write a block that executes a statement three times, which in turn executes another one once."""
     made = Evidence()
     made.statement("top", "begin p; end;")
     made.statement("mid", "insert into t values (:1)", depth=1)

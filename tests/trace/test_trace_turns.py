@@ -1,4 +1,4 @@
-"""Owners of the waits between calls, held against their definition, wait by wait."""
+"""Owners of the waits between calls, compared with their definition for every single wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Event = tuple[int, int, str, int, int]
 
 
 def owner_by_definition(events: list[Event], wait: Event) -> int:
-    """The first of the lowest rank in the wait's turn, else the owner of the turn before."""
+    """Return the first owner with the lowest rank in the wait's turn; otherwise the owner of the turn before."""
     turns: list[list[Event]] = [[]]
     mine = 0
     for one in sorted(one for one in events if one[0] == wait[0]):

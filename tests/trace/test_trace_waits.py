@@ -1,4 +1,4 @@
-"""Waits of one event: exact quantiles, buckets that lose nothing, the longest with their places."""
+"""Waits of one event: exact quantiles, buckets that lose nothing, and the longest waits with their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions: what they choose, and how they say where they are wrong."""
+"""Conditions: the rows that they select, and errors that name the place of a mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An import is whole or not there: full disks, signals, kills, and imports of older versions that ended half done."""
+"""An import is complete or absent: full disks, signals, kills, and unfinished imports by earlier versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ entry()
 
 
 def limited(*words: object):
-    """A process of its own: a limit holds for all of it."""
+    """Run a command in its own process, because a limit applies to the entire process."""
     command = [sys.executable, "-c", LIMITED, *map(str, words)]
     return subprocess.run(command, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
 
@@ -101,7 +101,7 @@ def test_an_earlier_import_stays_when_its_replacement_fails(file: Path, tmp_path
 
 
 def begun(words: list[object], place: Path, sign: str = "*", **environment: str) -> subprocess.Popen[bytes]:
-    """A command that has begun to write into `place`: what the pattern names is there."""
+    """Start a command, and return it once a file in `place` matches the pattern."""
     running = subprocess.Popen(
         [sys.executable, "-m", "dbdyno", *map(str, words)],
         env={**os.environ, **environment},

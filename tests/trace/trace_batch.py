@@ -1,4 +1,4 @@
-"""A batch and its slow twin, as trace text: each cause can be planted by itself.
+"""A batch and its slow twin as trace text; each cause can be planted separately.
 
     write_batch(folder / "good.trc", Batch())
     write_batch(folder / "bad.trc", Batch(network_us=12_000))
@@ -21,7 +21,7 @@ LOCK = "enq: TX - row lock contention"
 
 @dataclass(frozen=True)
 class Batch:
-    """What the batch does; the defaults are the good twin."""
+    """Parameters of the batch; the defaults are those of the good twin."""
 
     orders: int = 60
     rows: int = 100
@@ -37,14 +37,14 @@ class Batch:
     lock_us: int = 0
     extra: bool = False
     again: int = 0
-    """How often more an order's lines are read."""
+    """Number of additional times that an order's lines are read."""
     block: bool = False
     seed: int = 1
     session: str = "11.1"
 
 
 def write_batch(path: Path, batch: Batch) -> Path:
-    """Writes the trace; returns its path."""
+    """Write the trace; return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_Writer(batch).text())
     return path
@@ -118,7 +118,7 @@ class _Writer:
             self.round_trip(QUERY, dep)
 
     def split(self, whole: int, parts: int) -> int:
-        """A part of a whole; a fraction by lot."""
+        """Return a part of a whole, rounded up or down at random."""
         return int(whole / parts + self.dice.random())
 
     def update(self, dep: int, is_locked: bool) -> None:
@@ -194,7 +194,7 @@ class _Writer:
         self.open.append(_Sums(self.tim))
 
     def end(self, kind: str, cursor: int, dep: int, cpu: int, **counts: Any) -> None:
-        """Ends a call: its own CPU, and what it holds in inclusive counters."""
+        """End a call: add its CPU time, and its counters to the inclusive ones of its parent."""
         sums = self.open.pop()
         cpu = self.noisy(cpu)
         self.tim += cpu + 3

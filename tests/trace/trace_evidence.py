@@ -1,4 +1,4 @@
-"""Evidence of a trace, made by hand: what an import leaves behind, without any reader.
+"""Evidence of a trace, built directly: what an import would write, without any reader.
 
     made = Evidence()
     made.statement("a1", "select 1 from dual")
@@ -38,7 +38,7 @@ _TYPES = {
 
 
 class Evidence:
-    """Rows by table; `write` makes the folder."""
+    """Rows by table; `write` writes the folder."""
 
     def __init__(self, arm: str = "") -> None:
         self.arm = arm
@@ -49,7 +49,7 @@ class Evidence:
         self.rows["contexts"].append({"context": 0, "module": "app", "service": "shop"})
 
     def statement(self, key: str, text: str, **more: Any) -> None:
-        """A statement; its text with literals as `:n` is the force-matching text."""
+        """Add a statement; its text with literals replaced by `:n` is the force-matching text."""
         folded = re.sub(r"\b\d+\b|'[^']*'", ":n", text.upper())
         given = {
             "statement": key,
@@ -82,7 +82,7 @@ class Evidence:
         wait_us: int = 0,
         **more: Any,
     ) -> int:
-        """A call; returns its number. `parent` may be patched in later by `adopt`."""
+        """Add a call; return its number. `adopt` can set `parent` later."""
         number, place = self._place(session, end_us, elapsed_us)
         given = {
             "call": number,
@@ -121,7 +121,7 @@ class Evidence:
         session: int = 0,
         **more: Any,
     ) -> int:
-        """A wait; returns its number."""
+        """Add a wait; return its number."""
         number, place = self._place(session, end_us, elapsed_us)
         given = {
             "wait": number,
@@ -142,13 +142,13 @@ class Evidence:
         return number
 
     def adopt(self, parent: int, *children: int) -> None:
-        """Makes calls the children of a call and waits its own."""
+        """Set a call as the parent of other calls and of waits."""
         for child in children:
             row, key = self.numbered[child]
             row[key] = parent
 
     def _keep(self, table: str, number: int, key: str, row: TableRow) -> None:
-        """Appends a row, and notes which of its keys names the call it belongs to."""
+        """Append a row, and note which of its keys names its call."""
         self.rows[table].append(row)
         self.numbered[number] = (row, key)
 
@@ -235,9 +235,9 @@ def _write(rows: list[TableRow], table: str, path: Path) -> None:
 
 
 def order_entry(sessions: int = 1, orders: int = 4, factor: float = 1.0, seed: int = 1) -> Evidence:
-    """Sessions that place orders: an insert with a recursive lookup, a commit, the client's turn.
+    """Return sessions that place orders: an insert with a recursive lookup, a commit, then a wait for the client.
 
-    `factor` stretches the waits for the commit and their noise comes from `seed`.
+    `factor` multiplies the waits for the commit, and `seed` determines their noise.
     """
     dice = random.Random(seed)
     made = Evidence()

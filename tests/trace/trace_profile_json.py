@@ -1,4 +1,4 @@
-"""A profile as the core answers it, made by hand; its lines add up."""
+"""A profile as the core returns it, written by hand; its lines add up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ US = 1_000
 
 
 def line(name: str, what: str, class_: str, waits: list[int], key: JsonObject | None = None) -> JsonObject:
-    """A line of waits of these lengths in us."""
+    """Return a line with waits of these lengths [us]."""
     ordered = sorted(waits)
     histogram: dict[int, list[int]] = {}
     for us in waits:
@@ -35,7 +35,7 @@ def line(name: str, what: str, class_: str, waits: list[int], key: JsonObject | 
 
 
 def profile(**more: Any) -> dict[str, Any]:
-    """The answer for two files and three lines of waits."""
+    """Return the profile of two files with three lines of waits."""
     rows = [
         line("SQL*Net message from client", "wait", "network", [900, 1_200, 45_000, 800, 1_000]),
         line("log file sync", "wait", "commit", [512, 488, 3_070]),

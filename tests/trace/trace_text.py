@@ -1,4 +1,4 @@
-"""Text of a small trace, made up line by line, and the real files where they are."""
+"""Text of a small synthetic trace, built line by line, and the real files if they are available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = "2026-11-21T10:00:00.000000+00:00"
 
 
 def trace(orders: int = 20, *, factor: float = 1.0, session: str = "11.1", seed: int = 1) -> str:
-    """A session that places orders: parse with a literal, execute, commit, the client's turn."""
+    """Return the trace of a session that places orders: parse with a literal, execute, commit, wait for the client."""
     import random
 
     dice = random.Random(seed)
@@ -62,7 +62,7 @@ def trace(orders: int = 20, *, factor: float = 1.0, session: str = "11.1", seed:
 
 
 def write_set(folder: Path, files: int, **more) -> Path:
-    """A folder with that many traces, each of a session of its own."""
+    """Write a folder with that many traces, each of a different session."""
     folder.mkdir(parents=True)
     seed = more.pop("seed", 1)
     for number in range(files):

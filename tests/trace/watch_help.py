@@ -1,4 +1,4 @@
-"""Help for the tests of watchpoints: a server of its own program file, a recorder that is its user, registers taken."""
+"""Helpers for tests of watchpoints: a server with its own program file, a recorder as its user, registers in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 5, 1 << 6
 
 @contextlib.contextmanager
 def own_server(binaries: Binaries, **settings: Any) -> Iterator[EmbeddedPostgres]:
-    """A server whose program file is a copy: probes of other tests are not in it."""
+    """Yield a server whose program file is a copy, so that it has no probes of other tests."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         with EmbeddedPostgres(binaries=copied(binaries, Path(folder)), settings=settings) as running:
@@ -35,7 +35,7 @@ def own_server(binaries: Binaries, **settings: Any) -> Iterator[EmbeddedPostgres
 
 @contextlib.contextmanager
 def watched(engine: EmbeddedPostgres, out: Path, texts: Texts | None = None, **wanted: Any) -> Iterator[Recording]:
-    """Records by watchpoints while the block runs, whatever it costs."""
+    """Record by watchpoints during the block, at any cost."""
     with recorded(engine, out, RecordingOptions(**{"cost_limit": 0, "mode": "watch", **wanted}), texts) as it:
         assert it.recorder.mode()[0] == "watch"
         yield it
@@ -43,7 +43,7 @@ def watched(engine: EmbeddedPostgres, out: Path, texts: Texts | None = None, **w
 
 @contextlib.contextmanager
 def place_for_server() -> Iterator[Path]:
-    """A folder of the server's user."""
+    """Yield a folder that belongs to the server's user."""
     account = engine_account()
     with tempfile.TemporaryDirectory() as folder:
         if account.other:
@@ -52,7 +52,7 @@ def place_for_server() -> Iterator[Path]:
 
 
 def command_as_server(*words: object) -> list[str]:
-    """`trace record`, run by the server's user without a capability."""
+    """Return the command that runs `trace record` as the server's user, without any capability."""
     account = engine_account()
     program = Path(__file__).parent / "as_server.py"
     return [sys.executable, str(program), str(account.uid), str(account.gid), "trace", "record", *map(str, words)]
@@ -60,7 +60,7 @@ def command_as_server(*words: object) -> list[str]:
 
 @contextlib.contextmanager
 def as_server(*words: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
-    """The same, begun: the block begins when it records."""
+    """Start that command, and enter the block once it records."""
     with subprocess.Popen(
         command_as_server(*words), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as recorder:
@@ -74,7 +74,7 @@ def as_server(*words: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _records(pid: int) -> bool:
-    """Whether the thread that records has begun."""
+    """Return True if the recording thread has started."""
     with contextlib.suppress(OSError):
         return any(path.read_text() == "dyno-record\n" for path in Path(f"/proc/{pid}/task").glob("*/comm"))
     return False
@@ -96,7 +96,7 @@ class _Attributes(ctypes.Structure):
 
 @contextlib.contextmanager
 def registers_taken(pid: int) -> Iterator[None]:
-    """All four debug registers of a process stand on places of its own stack that nobody cares about."""
+    """Occupy all four debug registers of a process, with unused places in its stack."""
     line = next(line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if line.endswith("[stack]"))
     begin = int(line.partition("-")[0], 16)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Asks the application without a socket: one request, one answer, as a browser that has the cookie sends it."""
+"""Requests to the application without a socket: one request, one answer, as from a browser with the cookie."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Answer:
 
 
 class Browser:
-    """The application over a folder of runs and one of snapshots."""
+    """The application for a folder of runs and a store of snapshots."""
 
     def __init__(self, runs: Path, store: Path, preparer: Preparer | None = None, **options: Any) -> None:
         self.app = application(Places(runs, store, preparer), Access(TOKEN), **options)
@@ -43,7 +43,7 @@ class Browser:
     def get(
         self, address: str, *more: tuple[str, str], cookie: str | None = TOKEN, method: str = "GET", zone: str = ""
     ) -> Answer:
-        """The answer to a request; `more` are headers on top, or instead of `host`, `zone` what the switch has set."""
+        """Return the answer to a request; `more` are extra headers, which can replace `host`; `zone` is a time zone."""
         headers = [("host", HOST)] if "host" not in dict(more) else []
         chosen = f"; dbdyno-zone={zone}" if zone else ""
         headers += [("cookie", f"other=1; dbdyno={cookie}{chosen}")] if cookie else []
@@ -82,7 +82,7 @@ class Browser:
 
 
 class Seen(HTMLParser):
-    """What a page has: its tags with their attributes, and its text."""
+    """Content of a page: its tags with their attributes, and its text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Seen(HTMLParser):
 
 
 def is_tame(page: str) -> None:
-    """No script of the page itself, no style, no handler, no address that leads elsewhere or runs."""
+    """Check that a page has no inline script, style or handler, and no address that leads elsewhere or runs code."""
     for tag, given in Seen(page).tags:
         assert tag not in ("img", "iframe", "object", "embed", "style", "base", "meta:refresh"), tag
         assert tag != "script" or str(given.get("src")).startswith("/static/"), given

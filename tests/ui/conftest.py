@@ -1,4 +1,4 @@
-"""Folders that the tests of the pages share: a planted quarter of an hour, a hostile one, runs on a model."""
+"""Folders that the tests of pages share: a quarter of an hour with planted events, a hostile one, runs on a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True, scope="session")
 def drawn_here() -> Iterator[None]:
-    """Charts of pages are drawn in this process, where equal ones are drawn but once (tests/drawings.py)."""
+    """Draw the charts of pages in this process, where equal charts are drawn only once (tests/drawings.py)."""
     pytest.importorskip("starlette", reason="starlette is not here; make setup-test")
     from dbdyno.ui import drawing
 
@@ -36,7 +36,7 @@ def drawn_here() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs and snapshots of one laboratory."""
+    """Return the runs and snapshots of one laboratory."""
     made = tmp_path_factory.mktemp("laboratory")
     Day(made / "snaps").make(FIRST_S, FIRST_S + MINUTES * 60)
     (made / "plan.toml").write_text(PLAN)
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser_of(folder: Path) -> Browser:
-    """A browser on it, without a socket."""
+    """Return a browser for the laboratory, without a socket."""
     from asking import Browser
 
     return Browser(folder / "runs", folder / "snaps")
@@ -56,7 +56,7 @@ def browser_of(folder: Path) -> Browser:
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A laboratory in which every name and text that a stranger can choose is hostile."""
+    """Return a laboratory in which every name and text that an outsider can choose is hostile."""
     made = tmp_path_factory.mktemp("hostile")
     Day(made / "snaps", words=HOSTILE).make(FIRST_S + 13 * 60, FIRST_S + 18 * 60)
     from asking import Browser
@@ -66,7 +66,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one run of each kind."""
+    """Return a folder with one run of each kind."""
     made = tmp_path_factory.mktemp("kinds")
     make_kinds(made)
     return made

@@ -1,4 +1,4 @@
-"""What the laboratory of these tests has: its plan, its stretch of the planted day, hostile words."""
+"""The laboratory of these tests: its plan, its part of the planted day, and hostile texts."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ name = "4MB"
 name = "64MB"
 """
 FIRST_S = BEGIN_S + DAY_S + 13 * 3600 + 50 * 60
-"""13:50 of the planted day; the queue begins at 14:03."""
+"""Start of the laboratory, 13:50 on the planted day; the lock queue begins at 14:03 [s]."""
 MINUTES = 24

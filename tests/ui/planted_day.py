@@ -1,4 +1,4 @@
-"""A store with a planted day of a PostgreSQL server that never was, for the pages in a browser.
+"""A store with a planted day of a synthetic PostgreSQL server, for the pages in a browser.
 
     python tests/ui/planted_day.py FOLDER       # `make demo-ui`: two days at one a minute, in a minute
 
@@ -27,14 +27,14 @@ from dbdyno.ui.preparer import prepare
 TARGET = "shop-db:5432"
 DAY_S = 86_400
 BEGIN_S = int(datetime(2026, 11, 25, tzinfo=UTC).timestamp())
-"""The first of the two days; the planted one is the next."""
+"""Start of the first of two days; the second is the planted one [s]."""
 LOOKS = 12
-"""Looks at the sessions in a minute."""
+"""Number of looks at the sessions per minute."""
 DATABASE = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_inserted")
 DATABASE += ("tup_updated", "tup_deleted", "temp_bytes", "deadlocks")
 COUNTED = ("calls", "total_exec_time", "rows", "shared_blks_hit", "shared_blks_read")
 NEVER = ("shared_blks_dirtied", "shared_blks_written", "temp_blks_written")
-"""Counted by every server, and 0 here."""
+"""Counters that every server has, and that are always 0 here."""
 TABLE = ("seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch")
 TABLE += ("n_tup_ins", "n_tup_upd", "n_tup_del", "n_tup_hot_upd")
 ORDERS, STOCK, LINES, COUNT, PRICE, REPRICE = 1001, 1002, 1003, 1004, 1005, 1006
@@ -62,15 +62,15 @@ def text(name: str) -> Column:
 
 @dataclass
 class Day:
-    """What the server counts, and what is planted at the minutes of the second day."""
+    """The server's counters, and the events planted at minutes of the second day."""
 
     folder: Path
     every_s: int = 60
     dice: random.Random = field(default_factory=lambda: random.Random(20261126))
     words: str = ""
-    """Added to every name and text that a stranger could choose."""
+    """Text added to every name and text that an outsider could choose."""
     started_us: int = 1
-    """When the server was started."""
+    """Start time of the server [us]."""
 
     def __post_init__(self) -> None:
         self.store = Store(self.folder)
@@ -81,12 +81,12 @@ class Day:
         self.before: Snapshot | None = None
 
     def make(self, first_s: int = BEGIN_S, last_s: int = BEGIN_S + 2 * DAY_S) -> None:
-        """Takes the snapshots of a stretch of time."""
+        """Take the snapshots of a period."""
         for at_s in range(first_s, last_s + 1, self.every_s):
             self.step(at_s)
 
     def step(self, at_s: int) -> Snapshot:
-        """One snapshot, with what happened in the time before it."""
+        """Take one snapshot, with the work of the time before it."""
         minute = (at_s - BEGIN_S - DAY_S) / 60
         seen = self._work(minute, self.every_s / 60)
         facts = {
@@ -109,7 +109,7 @@ class Day:
         return made
 
     def _work(self, minute: float, share: float) -> dict[str, float]:
-        """Counts the work of some time, and returns the active sessions by what they do."""
+        """Count the work of a period; return the active sessions by their activity."""
         load = share * (1 + 0.6 * math.sin((minute / 1440 - 0.3) * 2 * math.pi)) * self.dice.uniform(0.93, 1.07)
         dropped, convoy, released = 612 < minute <= 640, 843 < minute <= 851, minute > 990
         self._call(ORDERS, 400 * load, 170.0 if dropped else 0.4, 1, 9000 if dropped else 6)
@@ -208,7 +208,7 @@ class Day:
         yield View("statement_texts", "now", (column("queryid", "key"), text("fingerprint"), text("query")), texts)
 
     def _samples(self, at_s: int, seen: dict[str, float], minute: float) -> Iterator[View]:
-        """What the looks of the last minute saw."""
+        """Yield the samples of the last minute."""
         doing: dict[str, tuple[int, str, list[tuple[str | None, str | None]]]] = {
             "orders": (ORDERS, "web", [(None, None), (None, None), ("IO", "DataFileRead")]),
             "stock": (STOCK, "web", [(None, None)]),
@@ -292,11 +292,11 @@ Limit  (cost=4431.12..4431.15 rows=10 width=64) (actual time=168.900..168.910 ro
  (actual time=0.040..168.200 rows=410 loops=1)
               Filter: (customer_id = 4711)""",
 }
-"""The plan of the query on orders with its index, and without."""
+"""Plans of the query on orders: with its index (False), and without it (True)."""
 
 
 def log_lines(first_s: int = LOGGED_S[0], last_s: int = LOGGED_S[1]) -> Iterator[str]:
-    """What auto_explain wrote of the query on orders."""
+    """Yield the lines that auto_explain logged for the query on orders."""
     for at_s in range(first_s, last_s, 10):
         dropped = 612 * 60 < at_s - BEGIN_S - DAY_S <= 640 * 60
         ms = 168.9 if dropped else 0.37
@@ -316,7 +316,7 @@ def keep_plans(store: Store, folder: Path) -> None:
 
 
 def main() -> None:
-    """Makes the two days in the folder of the command line, with the sums that `dbdyno snap watch` would have kept."""
+    """Write the two days to the folder in the command line, with the sums that `dbdyno snap watch` would have saved."""
     folder = Path(sys.argv[1])
     day = Day(folder / "snaps")
     day.make()

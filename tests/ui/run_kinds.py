@@ -1,4 +1,4 @@
-"""Runs of every kind for the pages: an imported trace, sweeps of two models, cells, power cuts, strays."""
+"""Runs of every kind for the pages: an imported trace, sweeps of two models, cells, power cuts, and other files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CUT: CutRow = {
 
 
 def recorded(folder: Path, minutes: int = 6) -> Run:
-    """A recording of two cells, a round a minute, each with redo writes of its own rate."""
+    """Write a recording of two cells, one round per minute, each with a different rate of redo writes."""
     run = new_recording(folder, [Host(name, name) for name in CELLS], Pace())
     for minute in range(minutes):
         at_ns = (1_800_000_000 + 60 * minute) * 10**9

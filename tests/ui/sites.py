@@ -1,4 +1,4 @@
-"""Servers of the pages as processes of their own, for a real browser."""
+"""Page servers as separate processes, for a real browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEADLINE_S = 30.0
 
 @dataclass
 class Site:
-    """A server of the pages: where it is, and its folders."""
+    """A page server: its address and its folders."""
 
     base: str
     token: str
@@ -30,7 +30,7 @@ class Site:
 
 @contextlib.contextmanager
 def running_site(runs: Path, store: Path, port: int = 0) -> Iterator[Site]:
-    """A server of these folders, ended on leaving."""
+    """Run a server for these folders, which is stopped at the end of the context."""
     words = ["ui", "--runs", runs, "--store", store, "--port", port, "--no-browser"]
     command = [sys.executable, "-m", "dbdyno", *map(str, words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -44,7 +44,7 @@ def running_site(runs: Path, store: Path, port: int = 0) -> Iterator[Site]:
 
 
 def until(true: Callable[[], object]) -> None:
-    """Waits until something is so."""
+    """Wait until a condition is true."""
     assert waiting.until(true, DEADLINE_S), "it did not come"
 
 
@@ -54,5 +54,5 @@ def words(page: chromium.Page) -> str:
 
 
 def all_read(page: chromium.Page) -> None:
-    """Waits until the parts that take longer are there, too."""
+    """Wait until the slower parts of the page are loaded, too."""
     until(lambda: page.evaluate("!document.querySelector('[aria-busy]')"))

@@ -1,4 +1,4 @@
-"""No barrier that axe-core finds in any view: WCAG 2.1 AA and its good practice, light and dark, narrow and wide."""
+"""axe-core finds no barrier in any view: WCAG 2.1 AA and best practices, light and dark, narrow and wide."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ KINDS = (
     *("/waits?id=orders&event=log+file+sync", "/run?id=rack", "/cells?id=rack", "/saved?name=cuts.json"),
     *("/runs?target=model%3Aexadata-x2", "/tree?id=orders&call=-1"),
 )
-"""Views of the runs of `run_kinds`."""
+"""Addresses of views on the runs of `run_kinds`."""
 LOOKS = ((1400, "light"), (400, "dark"))
 DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-"""A page that was not drawn since its colours changed may have some of either scheme."""
+"""Script that waits until the page is painted; before that it can mix colours of both schemes."""
 
 
 @pytest.fixture(scope="module")
 def site(folder: Path, kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Pages over the planted day, and over runs of every kind."""
+    """Run the pages on the planted day and on runs of every kind."""
     own = tmp_path_factory.mktemp("axe")
     shutil.copytree(folder / "snaps", own / "snaps")
     for runs in (folder / "runs", kinds / "runs"):
@@ -54,7 +54,7 @@ def site(folder: Path, kinds: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def barriers(page: chromium.Page) -> list[tuple[str, list[str]]]:
-    """What axe-core finds: the rule, and where."""
+    """Return the barriers that axe-core finds: the rule, and the places."""
     if not page.evaluate("typeof axe == 'object'"):
         page.evaluate(AXE.read_text(encoding="utf-8") + "; true")
     options = json.dumps({"resultTypes": ["violations"], "runOnly": {"type": "tag", "values": TAGS}})

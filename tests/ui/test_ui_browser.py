@@ -1,4 +1,4 @@
-"""A real browser on the real server: choose by drag and keys, go back, share a link, follow what lands."""
+"""A real browser on the real server: select by drag and keys, go back, share a link, follow new snapshots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
 
 
 def drag(page: chromium.Page, low: float, high: float, *, shift: bool = False) -> None:
-    """Drags over a part of the plot."""
+    """Drag over a part of the plot."""
     box = page.evaluate(
         "(() => { const it = [...document.querySelectorAll('.plot [data-left]')].find((one) => one.offsetParent);"
         " it.scrollIntoView({block: 'center'}); const b = it.getBoundingClientRect();"

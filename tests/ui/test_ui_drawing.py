@@ -1,4 +1,4 @@
-"""Charts that need Vega are drawn by a process of their own, which ends when it is idle."""
+"""Charts that need Vega are drawn in a separate process, which ends when it is idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is answered: the token, the names of the server, other sites, and what every answer forbids a browser to do."""
+"""Access to the server: the token, the server's names, other sites, and what every answer forbids a browser to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, texts and errors that a stranger chose are shown as words in every view, and never act."""
+"""Names, texts and errors that an outsider chose are shown as text in every view, and never run."""
 
 from __future__ import annotations
 

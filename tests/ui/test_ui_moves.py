@@ -21,7 +21,7 @@ ROWS, BAD = 200, 5
 
 
 def moved(made: Path) -> Browser:
-    """A move of files into a table that refuses some of its rows."""
+    """Move files into a table that rejects some of their rows; return a browser for it."""
     (made / "fruit").mkdir()
     names = f"case when id % {ROWS // BAD} <> 0 then 'apple' end as name"
     with duckdb.connect() as files:

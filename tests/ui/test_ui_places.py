@@ -1,4 +1,4 @@
-"""What may be read: names of folders that are there, and no link that leads out of them."""
+"""Readable files: only existing folders can be named, and no link leads out of them."""
 
 from __future__ import annotations
 

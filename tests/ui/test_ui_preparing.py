@@ -23,7 +23,7 @@ WAITS = "dbdyno is summing up this interval"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """More than a day of snapshots, one an hour, in each of which a session was seen."""
+    """Return a store with hourly snapshots over more than a day, each with one sampled session."""
     made = Store(tmp_path / "snaps")
     shown = [column.name for column in ACTIVITY]
     for at in range(HOURS):

@@ -1,4 +1,4 @@
-"""Every page has the command that gives the same on a terminal: `dbdyno ui --page` where no other command does."""
+"""Every page shows the equivalent command for a terminal: `dbdyno ui --page` if there is no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from command_line import dbdyno
 
 
 def command_of(page: str) -> list[str]:
-    """The words of the command at the foot of a page."""
+    """Return the arguments of the command at the foot of a page."""
     return shlex.split(html.unescape(re.findall(r"<code>(dbdyno .*?)</code>", page)[-1]))
 
 

@@ -1,4 +1,4 @@
-"""SQL over snapshots: in the console and on a terminal the same; fenced; with saved queries of the user's."""
+"""SQL on snapshots: the same in the console and on a terminal; restricted; with saved queries of the user."""
 
 from __future__ import annotations
 

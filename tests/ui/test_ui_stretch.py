@@ -1,4 +1,4 @@
-"""What a stretch holds, in tabs: tables and indexes too; filters combine; advice, plans and experiments of it."""
+"""Contents of a period in tabs: tables and indexes too; combined filters; its advice, plans and experiments."""
 
 from __future__ import annotations
 

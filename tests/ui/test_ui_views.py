@@ -1,4 +1,4 @@
-"""Every view: what it shows is what the command shows, in every form; a mistake in an address is answered in words."""
+"""Every view shows what its command shows, in every format; a wrong address gets an explanation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def every(folder: Path) -> list[str]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Equal but for the last digits of sums, which two threads add up in any order."""
+    """Return True if two values are equal except for the last digits of sums, which threads add up in any order."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -1,4 +1,4 @@
-"""The reader's time zone: UTC unless chosen; only what is read changes, never an address, a file or a command."""
+"""The reader's time zone: UTC unless chosen; it changes only displayed times, never an address, a file or a command."""
 
 from __future__ import annotations
 

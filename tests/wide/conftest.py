@@ -1,4 +1,4 @@
-"""One Cassandra for all tests of wide tables, started when the first asks for it."""
+"""One Cassandra for all tests of wide tables, started when the first test needs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _keyspaces = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def cassandra_node() -> Iterator[cassandra_server.CassandraServer]:
-    """One node; skips with the command that installs it."""
+    """Yield one node; skip the test, with the command that installs Cassandra, if it is missing."""
     reason = cassandra_server.missing()
     if reason is not None:
         pytest.skip(reason)
@@ -25,6 +25,6 @@ def cassandra_node() -> Iterator[cassandra_server.CassandraServer]:
 
 @pytest.fixture
 def wide_lab(cassandra_node: cassandra_server.CassandraServer) -> Iterator[WideLab]:
-    """A keyspace of its own on it."""
+    """Yield a separate keyspace on the node."""
     with WideLab(cassandra_node, f"lab_{next(_keyspaces)}") as lab:
         yield lab

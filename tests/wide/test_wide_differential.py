@@ -1,4 +1,4 @@
-"""SQL over mapped tables gives what the same SQL gives on a PostgreSQL that holds the same rows."""
+"""SQL on mapped tables gives the same results as the same SQL on a PostgreSQL with the same rows."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def query(dice: random.Random) -> str:
 
 
 def plain(rows: list[tuple[Any, ...]]) -> list[str]:
-    """Rows in an order of their own, numbers by value."""
+    """Return the rows as sorted text, with numbers in a normal form."""
     return sorted(
         repr(tuple(format(Decimal(str(one)).normalize(), "f") if is_number(one) else one for one in row))
         for row in rows

@@ -1,5 +1,6 @@
-"""What is hard on a real Cassandra: a partition of a million rows, tombstones, blobs, a node that does not answer, a
-keyspace that changes meanwhile."""
+"""Hard cases on a real Cassandra: a partition of a million rows, tombstones, blobs, a node that does not answer, a
+keyspace that changes in the meantime.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A join of PostgreSQL into a real Cassandra and back: exact, also when loader or node are killed in between."""
+"""A join in PostgreSQL loaded into a real Cassandra and read back: exact, even if loader or node are killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUERY = (
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[str]:
-    """A PostgreSQL with customers, one of them without orders."""
+    """Yield a PostgreSQL with customers, one of whom has no orders."""
     with EmbeddedPostgres() as running:
         dsn = make_conninfo("", **running.conninfo())
         with psycopg.connect(dsn, autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""The study wide-loader on a real Cassandra: every way leaves the same rows, and nothing stays behind."""
+"""The study wide-loader on a real Cassandra: every method leaves the same rows, and nothing else remains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES = 400
 
 
 def nodes() -> list[int]:
-    """Processes that are a Cassandra of dbdyno."""
+    """Return the process IDs of Cassandra nodes that dbdyno started."""
     commands = [(one, one / "cmdline") for one in Path("/proc").iterdir() if one.name.isdigit()]
     return [int(one.name) for one, file in commands if file.exists() and CASSANDRA_DATA.encode() in file.read_bytes()]
 

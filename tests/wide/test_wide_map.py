@@ -1,4 +1,4 @@
-"""The map: what a keyspace becomes, the file and back, bad files with their place."""
+"""The map: its tables for a keyspace, writing and reading its file, and bad files with the place of the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which acknowledged rows a node that was killed may have lost."""
+"""Acknowledged rows that a killed node can have lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODE, PERIOD = "commitlog_sync", "commitlog_sync_period"
 
 
 class Session:
-    """Answers to questions about settings and starts; an error for those that a node does not know."""
+    """Session that answers queries on settings and node starts, and raises an error for those that a node lacks."""
 
     def __init__(self, settings: dict[str, str] | None, nodes: list[tuple[str, int, int]] | None = None) -> None:
         self._settings, self._nodes = settings, nodes

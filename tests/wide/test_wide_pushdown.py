@@ -1,4 +1,4 @@
-"""What is pushed, by Cassandra's own rules; and what is taken of a question, which must never be too much."""
+"""Conditions that are pushed down to Cassandra by its own rules, and never more of a query than is safe."""
 
 from __future__ import annotations
 

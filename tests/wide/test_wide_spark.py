@@ -1,4 +1,4 @@
-"""The same map over Spark and its connector gives what `wide sql` gives; what Spark would change is refused."""
+"""The same map with Spark and its connector gives the results of `wide sql`; what Spark would change is refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ entry()
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
-    """One JVM for all, with the connector: one that another test began knows nothing of it."""
+    """Yield one JVM with the connector for all tests; a JVM that another test started has no connector."""
     pyspark = pytest.importorskip("pyspark", reason="no pyspark; pip install -r requirements-extra.txt")
     with skipped_on(WideError):
         spark.jars()
@@ -95,7 +95,7 @@ def mapped(lab: WideLab, **names: tuple[str, str]) -> WideMap:
 
 
 def both(lab: WideLab, found: WideMap, text: str, session: Any) -> tuple[list[str], list[str]]:
-    """What is answered here, and by Spark."""
+    """Return the answers of `wide sql` and of Spark."""
     where = address(lab.dsn)
     with Answer(where, found, text, "map") as answer:
         here = list(answer.rows())

@@ -1,4 +1,4 @@
-"""The tables of a map as Spark's SQL: what makes a row of each, what may be pushed, what is refused."""
+"""The tables of a map as Spark SQL: how rows are built, which conditions can be pushed, and what is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbdyno.wide.spark_views import View, view
 
 
 def made(text: str, found: WideMap | None = None) -> View:
-    """The view of the one scan of a question."""
+    """Return the view for the only scan of a query."""
     found = found or shop()
     ((relation, wanted),) = analyse_query(text, found).scans.values()
     scan = plan_scan(relation, found.tables[relation.of], wanted)

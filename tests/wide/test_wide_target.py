@@ -1,4 +1,4 @@
-"""What a loader checks before its first row: Cassandra would take such rows and keep the last."""
+"""Checks by a loader before its first row, because Cassandra would accept duplicate rows and keep the last."""
 
 from __future__ import annotations
 

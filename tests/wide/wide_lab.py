@@ -1,4 +1,4 @@
-"""A keyspace of a test, and what the command line says about it."""
+"""A keyspace for a test, and the output of commands on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ create table orders_by_customer (
 
 
 class WideLab:
-    """A keyspace, gone at the end."""
+    """A keyspace that is dropped at the end."""
 
     def __init__(self, node: CassandraServer, keyspace: str) -> None:
         self.node, self.keyspace = node, keyspace
@@ -36,16 +36,16 @@ class WideLab:
         self.session.cluster.shutdown()
 
     def again(self) -> None:
-        """Connects anew, after the node was started again."""
+        """Connect again, after the node was restarted."""
         self.session.cluster.shutdown()
         self.session = self.node.connect(self.keyspace)
 
     def run(self, text: str) -> None:
-        """Statements of CQL with semicolons between."""
+        """Execute CQL statements that are separated by semicolons."""
         for one in text.split(";"):
             if one.strip():
                 self.session.execute(one)
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        """What a statement gives."""
+        """Return the rows of a statement."""
         return [tuple(row) for row in self.session.execute(text)]

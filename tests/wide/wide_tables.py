@@ -35,5 +35,5 @@ ORDERS = table(
 
 
 def shop() -> WideMap:
-    """Its map, under the names `orders` and `customers`."""
+    """Return the map of this table, under the names `orders` and `customers`."""
     return map_of("shop", {ORDERS.name: ORDERS}, {ORDERS.name: ("orders", "customers")})

@@ -253,7 +253,8 @@ class Servers:
             raise CellsError(
                 f"no cell can be served there: {reason}",
                 where=f"{self.listen}:{port}",
-                next_step="name the first of the free ports with --port, and a file of public keys with --keys",
+                next_step="name a free port with --port (the other cells use the ports after it), and a file of public"
+                " keys with --keys",
             ) from error
 
     async def __aexit__(self, *_: object) -> None:

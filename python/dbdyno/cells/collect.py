@@ -102,7 +102,7 @@ def column_of(
     *,
     history: bool = False,
 ) -> Column:
-    """Turn a listing into the column of a cell: named after it, filtered, with its problems in words.
+    """Return a cell's column: the readings whose names match `pattern`, and the first problem in words.
 
     In a listing of `history` a metric occurs once per collection time, and an empty listing is not an error.
     """

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     "-y",
     "--yes",
     is_flag=True,
-    help="Change the IORM plan of cells, and resume a run from elsewhere, without asking.",
+    help="Do not ask before changing the IORM plan of cells, or before resuming a run that was made elsewhere.",
 )
 @fail_on_option(NAMES, "Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.")
 @analysis_options

@@ -40,7 +40,10 @@ END = re.compile(r"End of log at LSN=(\d+)")
 
 
 class _MountedMariaDB(EmbeddedMariaDB):
-    """An embedded server that is ready once it answers; nothing else is checked, as this process serves its folder."""
+    """An embedded server that, once it has its database, is ready as soon as it answers `select 1`.
+
+    The query needs no file: this process serves the server's folder, so it must not wait for that folder itself.
+    """
 
     has_database = False
 

@@ -203,7 +203,7 @@ def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
 
 
 def _distance(found: NDArray[np.int64], measured: NDArray[np.int64]) -> float:
-    """Return the mean distance between the logarithms of equal quantiles (first Wasserstein distance)."""
+    """Return the mean distance between the logarithms of corresponding quantiles (first Wasserstein distance)."""
     points = np.arange(0.005, 1, 0.01)
     one, other = (np.log(np.maximum(np.quantile(values, points), 1.0)) for values in (found, measured))
     return float(np.abs(one - other).mean())

@@ -1,8 +1,8 @@
 """Flash log and flash cache of a recording, by cell and over all cells.
 
-The share of writes for which flash was first has its interval over the rounds if the rounds allow one (`stats.ratios`,
-as for the comparison of two recordings), because writes of one minute depend on each other. Otherwise it is Wilson's
-interval over writes, which is too narrow; the page names the interval that it uses.
+The interval of the share of writes for which flash was first is computed over rounds (`stats.ratios`, as in the
+comparison of two recordings), because writes of one minute depend on each other. If the rounds yield no
+interval, it is Wilson's over writes, which is too narrow. The page says which of the two it shows.
 """
 
 from __future__ import annotations

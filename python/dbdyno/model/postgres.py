@@ -118,7 +118,7 @@ def _fewer(transactions: int, machine: str) -> int:
 
 
 def _blocks(machine: str) -> float:
-    """Return the largest number of blocks that a statement of the machine waits for on average."""
+    """Return the largest mean number of block waits per execution among the statements in the machine file."""
     import tomllib
 
     statements = tomllib.loads(machine).get("postgres", {}).get("statements", [])

@@ -45,7 +45,10 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, limit: int) -> list[RehearsedStatement]:
-        """Return up to `limit` undecided statements; those that decide most database time per second come first."""
+        """Return up to `limit` undecided statements, in the order in which measuring them pays.
+
+        First comes the statement for which a second of measuring decides most of the load's database time.
+        """
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
         return [self.items[at] for value, at in worth[:limit] if value < 0]
 

@@ -25,7 +25,7 @@ _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.2
 BLOCK_NS_MOST = 500_000_000
 """Maximum length of a block that repeats executions, both sides together [ns]."""
 _LATEST_SHARE = 0.95
-"""Share of the time budget after which no statement gets the minimum number of blocks for a decision any more."""
+"""Share of the time budget after which no more of a statement's first `LEAST_BLOCKS` blocks are started."""
 
 
 @dataclass(frozen=True, slots=True)

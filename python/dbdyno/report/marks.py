@@ -1,4 +1,4 @@
-"""Small drawings inside tables: SVG for a page, characters for a terminal; made from numbers, without foreign text."""
+"""Small drawings inside tables: SVG for a page, characters for a terminal; made only from numbers, never from text."""
 
 from __future__ import annotations
 

@@ -320,10 +320,10 @@ def _refine(fit: Fit, x: Floats, weights: Floats, y: Floats) -> Fit:
 
 
 def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:
-    """Return the number of falls within the range that have bins on both sides, and how many of them are visible.
+    """Return the number of the sawtooth's falls with bins on both sides, and how many of these falls are visible.
 
-    A fall is visible if the last third of a tooth is above the first third of the next by at least a quarter of its
-    height.
+    A fall is the drop from one tooth to the next. It is visible if, without the linear trend, the mean of the last
+    third of the tooth exceeds that of the first third of the next by at least a quarter of the height of a tooth.
     """
     period, phase = fit.place
     rest = y - fit.intercept - fit.slope * x

@@ -70,7 +70,7 @@ def noise_floor(
     )
     if c.blocks < 3:
         raise StatsError(
-            f"{c.blocks} usable blocks are too few for a noise floor", next_step="run at least 3 blocks, better 20"
+            f"{c.blocks} usable blocks are too few for a noise floor", next_step="run at least 3 blocks, preferably 20"
         )
     needed = tuple(
         (target, power.blocks_needed(c.sd_log, target, level=level, inflation=c.inflation)) for target in targets

@@ -114,8 +114,8 @@ class Search:
     def least(self, whitened: Floats) -> tuple[Floats, NDArray[np.intp]]:
         """Return the least residual sum of squares over the candidates for each data vector, and the best candidate.
 
-        `whitened` has a column for each data vector, multiplied by the root of the weights. A candidate of -1 means
-        that the column does not help.
+        `whitened` has a column for each data vector, multiplied by the square roots of the weights. The best candidate
+        is -1 if the shape has no candidate that adds anything to its constant or straight line.
         """
         left = whitened - self.basis @ (self.basis.T @ whitened)
         rss = (left**2).sum(axis=0)

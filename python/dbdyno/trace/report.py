@@ -51,7 +51,7 @@ def report_page(traces: Traces, request: Request | None = None) -> dict[str, obj
     """Return the report page.
 
     Raises:
-        TraceError: as for the pages of its parts.
+        TraceError: No trace could be read, or the requested order of statements is unknown.
     """
     from dbdyno import _core
 

@@ -25,7 +25,7 @@ from dbdyno.wide.mapping import (
 from dbdyno.wide.types import DECIMAL, SQL_TYPES
 
 HEAD = """\
-# Wide tables of keyspace {keyspace} as tables of SQL. Rename tables, columns and keys as you like; leave out what you
+# Wide tables of keyspace {keyspace} as SQL tables. Rename tables, columns and keys as you like; leave out what you
 # do not need. A column may have another type: {{ of = "amount", type = "decimal(38,2)" }}. Read with:
 #   dbdyno wide sql "select ..." --map THIS_FILE --target cassandra://host/{keyspace}
 """

@@ -40,7 +40,10 @@ class PreparedInserts:
         return tuple(row[one.name] for one in self._key)
 
     def bound_statements(self, group: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
-        """Yield the bound statements for rows of one partition, each with PARENT or CHILD."""
+        """Yield the bound statements for the rows of one partition as pairs of kind and statement.
+
+        The kind is PARENT for the partition's static columns and CHILD for a row.
+        """
         if PARENT in self._prepared:
             yield PARENT, self._bind(PARENT, group[0])
         for row in group:

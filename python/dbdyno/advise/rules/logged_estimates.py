@@ -121,9 +121,9 @@ RULE = Rule(
     family="planner",
     title="Plan nodes with another number of rows than estimated",
     reads=(Estimate,),
-    condition="a node finds 10 times more or fewer rows than estimated (at least 100 of either), and the nodes below "
-    "it do not. This is so in 5 logged executions and in 80 % of those with a plan, and the statement has 1 "
-    "% of the time",
+    condition="a node finds at least 10 times more or fewer rows than estimated (one of the numbers is 100 or more), "
+    "and the nodes below it do not. This happens in at least 5 logged executions and 80 % of those with the "
+    "same plan, and the statement takes at least 1 % of the time of all statements",
     expects="time of statements whose plan depends on the estimate",
     risk="plans change, and some may become worse",
     source="PostgreSQL documentation, Row Estimation Examples, Extended Statistics, auto_explain (2025)",

@@ -71,8 +71,8 @@ RULE = Rule(
     family="wal",
     title="Checkpoints requested by the amount of WAL",
     reads=(Setting, Checkpoints, Wal),
-    condition="three or more checkpoints were requested at the distance that max_wal_size sets, more than came by "
-    "time, and full-page images are 20 % of the WAL or more",
+    condition="three or more checkpoints were triggered by the amount of WAL that max_wal_size allows, more than "
+    "by time, and full-page images are 20 % of the WAL or more",
     expects="full-page images, and so WAL to write, ship and replay",
     risk="recovery after a crash replays up to the larger distance, and the WAL's disk needs the space",
     source="PostgreSQL source, xlog.c (CheckPointSegments); documentation, WAL Configuration (2025)",

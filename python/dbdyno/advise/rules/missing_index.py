@@ -13,7 +13,7 @@ from dbdyno.snapshot.engines.postgres.lookup_columns import has_aggregate, is_se
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1
-"""Minimum number of pages of a smaller table, and the minimum share of time that scans of it must take."""
+"""For tables below `LEAST_PAGES`: minimum pages, and the minimum share of statement time that an index must save."""
 LOOKED_UP = 10
 """Generous estimate of the number of pages that a look-up by an index reads."""
 

@@ -326,7 +326,7 @@ CHECKS: dict[str, Callable[[ClientUnderTest], str]] = {
     "starts": check_greeting,
     "runs so many transactions": check_transaction_count,
     "ends slices in time": check_slice_end,
-    "tells all of its time": check_reported_time,
+    "reports all of its time": check_reported_time,
     "counts rows": check_row_counts,
     "honours the fetch size": check_fetch_size,
     "sends values": check_values,

@@ -216,7 +216,7 @@ class ClientArm:
 
 
 class CombinedLoad(PartWriter):
-    """dbdyno's own load together with external clients, which are kept by the number of their arm."""
+    """dbdyno's own load together with external clients; `clients` has the client of each arm that uses one."""
 
     def __init__(self, spec: LoadSpec, clients: Mapping[int, ClientArm]) -> None:
         super().__init__(spec)

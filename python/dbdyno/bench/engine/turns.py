@@ -272,7 +272,7 @@ class EngineBench(ABC):
         return self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
 
     def _as_before(self, run: Run) -> None:
-        """Restore a resumed run's lengthened timing, and raise `PlanError` if the run cannot continue as it began.
+        """Restore a resumed run's slice and turn lengths; raise `PlanError` if the run cannot continue as it began.
 
         It cannot continue if a setting has changed since the run began, or if arms would now be switched in another
         way.

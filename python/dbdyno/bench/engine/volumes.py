@@ -99,8 +99,8 @@ def volumes_of(devices: Mapping[str, str]) -> list[Volume]:
     if spare := [name for name in devices if name not in PARTS and not _has_place(name, placed)]:
         near = difflib.get_close_matches(spare[0], PARTS, 1)
         raise DeviceError(
-            f"{spare[0]!r} is not a parameter of a device of this target",
-            next_step=f"did you mean {near[0]}?" if near else "name a device: data = ..., wal = ...",
+            f"{spare[0]!r} is neither a device of this target nor a parameter of one",
+            next_step=f"did you mean {near[0]}?" if near else "name its device first: data = ... or wal = ...",
         )
     made = [_volume(devices, part, alone=len(placed) == 1) for part in placed]
     if len(made) == len(PARTS) and len({replace(one, parts=PARTS) for one in made}) == 1:

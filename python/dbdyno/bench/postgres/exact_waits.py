@@ -178,7 +178,7 @@ class ExactWatcher:
         self._postmaster, self._paid = postmaster, (0, 0)
 
     def _cut(self) -> None:
-        """Fetch what has been recorded so far, and keep it if a stretch is running."""
+        """Fetch what has been recorded so far; keep it if an arm and block are assigned, otherwise discard it."""
         if self._recorder is None:
             return
         sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}

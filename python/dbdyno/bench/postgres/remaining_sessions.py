@@ -66,7 +66,7 @@ class PostgresSessions:
             return dict(conn.execute(_IDENTIFY, [list(numbers)]).fetchall())
 
     def end(self, known: Mapping[int, str]) -> None:
-        """End those of these backends that do not end by themselves, if the server answers."""
+        """End the known backends that do not end by themselves, if the server answers."""
         import psycopg
 
         with contextlib.suppress(Error, psycopg.Error), contextlib.closing(self.target.connect()) as conn:

@@ -19,7 +19,10 @@ PATIENCE_LEAST_NS = 10**9
 @click.command("check", context_settings={"ignore_unknown_options": True})
 @click.argument("client", nargs=-1, required=True, metavar="NAME|COMMAND...")
 @click.option(
-    "--target", "dsn", help="Engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. [default: embedded]"
+    "--target",
+    "dsn",
+    help="Server: postgresql://user@host/db, mariadb://user@host/db, or mariadb for an embedded MariaDB. "
+    "[default: an embedded PostgreSQL]",
 )
 @option_with_default(
     "--patience",

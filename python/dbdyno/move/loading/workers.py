@@ -1,4 +1,4 @@
-"""Workers of the core that load pieces of files, each by its own statement."""
+"""Loading of pieces of files by workers of the Rust core; each piece has a statement of its own."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ NEEDED = ("hit_ratio", "mean_ns")
 
 
 class _Point(TypedDict):
-    """A statement."""
+    """A point of the chart, which stands for one statement."""
 
     ratio: float
     ns: float

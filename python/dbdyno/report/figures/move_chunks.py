@@ -84,7 +84,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _kinds(analysis: Analysis, chunks: Sequence[_Chunk]) -> dict[int, str]:
-    """Return the kind of each chunk, which selects its colour: the instant of its data, its table, or a single kind."""
+    """Return the name that selects each chunk's colour: that of its snapshot, of its table, or one for all."""
     instants = reading.entries(analysis, "instants")
     if len(instants) > 1:
         names = [f"as of {fmt.line(one.get('at'), 19)}" for one in instants]

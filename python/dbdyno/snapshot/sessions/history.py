@@ -110,7 +110,7 @@ class History:
         return rows if top is None else rows[:top]
 
     def group(self, dimensions: Sequence[str]) -> None:
-        """Sum up the samples by each of these dimensions, wait class and session, in one pass over them."""
+        """Sum up the samples in one pass: for each of these dimensions, by its value, wait class and session."""
         wanted = [one for one in dimensions if one not in self._grouped]
         if not wanted or not self.looks:
             return

@@ -66,7 +66,7 @@ def activity_columns(statement_type: str) -> tuple[Column, ...]:
 
 
 def blocked_columns(statement_type: str, *more: Column) -> tuple[Column, ...]:
-    """Return the columns of blocked sessions, a row per look, waiter and blocker; `more` are specific to an engine."""
+    """Return the columns of blocked sessions, a row per look, waiter and blocker; `more` adds an engine's columns."""
     known = Column("statement", "text", "count" if statement_type == "BIGINT" else "text", statement_type)
     return (
         *(Column(name, "key", "us" if name == "at_us" else "count", "BIGINT") for name in _PAIR),

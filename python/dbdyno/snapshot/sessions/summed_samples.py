@@ -137,7 +137,7 @@ class SummedSamples:
 
 
 def files_of(hours: Sequence[Chunk], name: str) -> str:
-    """Return an SQL relation with the rows of a file of several hours."""
+    """Return an SQL relation over the files called `name` of several hours, one file per hour."""
     return f"read_parquet([{', '.join(literal(str(one.file(name))) for one in hours)}])"
 
 

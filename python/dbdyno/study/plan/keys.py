@@ -72,7 +72,7 @@ WORKLOAD = (
     Key(
         "kind",
         "str",
-        "instead of scripts: a typed workload, which models run; a live engine runs commit-loop",
+        "instead of scripts: a typed workload for models; a live engine can run only commit-loop",
         None,
         choices=KINDS,
     ),
@@ -94,7 +94,7 @@ WORKLOAD = (
         None,
     ),
     *replay.KEYS,
-    Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
+    Key("scale", "int", "size of the built-in workload, in units of 100,000 rows", None, low=1, high=100_000),
     Key("protocol", "str", "how statements are sent", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "values for the scripts' :variables", None),
     Key(
@@ -381,7 +381,7 @@ TYPE_WORDS = {
     "duration": 'a duration such as "50ms", "5s" or "2min"',
     "texts": "a string or a list of strings",
     "settings": "a table of settings",
-    "words": "a table of words",
+    "words": "a table of strings",
     "values": "a table of strings, numbers and truth values",
     "scripts": 'a list of scripts such as [{file = "a.sql"}]',
     "server": 'a table such as {bindir = "/opt/pg18/bin"}',

@@ -129,7 +129,7 @@ class Judge:
         threshold: Smallest relative difference that matters.
         headline: Metric that decides the verdict; None for the default.
         operation: Kind of call whose time is compared.
-        longest: Number of longest operations of two arms together that are examined separately; 0 to examine none.
+        longest: Number of operations that are examined as the longest of two arms, counted over both arms; 0 for none.
         accept: Gates whose failure only warns.
         equal_work: True if the gate "equal work" requires the same rows at all levels of a plan with factors, as it
             always does for the arms of other plans.

@@ -42,7 +42,7 @@ KEYS = (
         "template",
         "str",
         "for a replay: the database as it was when the capture began; each turn writes to a copy of it.\n"
-        "setup instead of template creates one; without both, sessions are read-only",
+        "Without template, setup can create the database; without either, sessions are read-only",
         None,
     ),
 )

@@ -58,7 +58,7 @@ class FileIo:
         return FileIo(self.call[own], self.event[own], self.started_ns[own], self.elapsed_ns[own])
 
     def counts(self, event: str, calls: Ints) -> dict[str, list[float]] | None:
-        """Return how often an execution had each number of waits for an event; None if no execution had any.
+        """Return the distribution of the number of waits for an event per execution; None if no execution had any.
 
         Args:
             event: The event.

@@ -80,7 +80,7 @@ def slot_of(literal: Any) -> Slot | None:
 
 
 def name_of(identifier: Any) -> str:
-    """Return an identifier in upper or lower case as the server stores it."""
+    """Return the name of an identifier as the server stores it: in lower case unless it is quoted."""
     text = str(identifier.name)
     return text if identifier.args.get("quoted") else text.lower()
 

@@ -152,7 +152,7 @@ def _insert(
         added += run(stage, text.__add__)
     if added + _count_rejects(rejects) - before != part.staged:
         raise MoveError(
-            f"{part.staged:,} rows were staged and {added:,} were added; nothing was changed",
+            f"the server added {added:,} rows instead of {part.staged:,}; the table was left unchanged",
             where=part.into.table,
             next_step="check the table's triggers",
         )
@@ -200,7 +200,7 @@ def _merge(
     gone = _count_rejects(rejects) - since
     if load_request.mode == "merge" and added != new:
         raise MoveError(
-            f"{new:,} rows are new and {added:,} were added; nothing was changed",
+            f"the server added {added:,} rows instead of {new:,}; the table was left unchanged",
             where=load_request.table,
             next_step="check the table's triggers",
         )

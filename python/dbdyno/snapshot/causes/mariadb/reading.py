@@ -1,4 +1,4 @@
-"""How a change is read on MariaDB: statements by digest, tables by handler counts, status variables."""
+"""What a comparison of periods reads on MariaDB: statements by digest, tables by handler counts, status variables."""
 
 from __future__ import annotations
 

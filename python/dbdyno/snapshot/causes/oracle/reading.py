@@ -1,4 +1,4 @@
-"""How a change is read on Oracle: V$SQLSTATS by plan, segments, statistics, the time model, wait events.
+"""What a comparison of periods reads on Oracle: V$SQLSTATS by plan, segments, statistics, time model, wait events.
 
 Limits: the elapsed time of a PL/SQL block includes the time of its statements, so that time counts twice. Statement
 times cover the whole instance or container, as the views show them.

@@ -1,4 +1,4 @@
-"""How a change is read on PostgreSQL: pg_stat_statements and pg_stat_user_tables."""
+"""What a comparison of periods reads on PostgreSQL: pg_stat_statements and pg_stat_user_tables."""
 
 from __future__ import annotations
 

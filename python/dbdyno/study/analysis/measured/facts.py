@@ -1,4 +1,4 @@
-"""A run and its arms as rows of the model: what they are, and what they did."""
+"""A run and its arms as rows of analysis.json: what they are, and what they did."""
 
 from __future__ import annotations
 

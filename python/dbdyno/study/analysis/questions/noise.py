@@ -38,7 +38,7 @@ def noise_verdict(measures: Measures, judge: JudgeRow, headline: str, *, in_virt
         return {
             "decision": "noise floor",
             "headline": "Too few blocks for a noise floor.",
-            "sentences": ["Run at least 3 blocks, better 20."],
+            "sentences": ["Run at least 3 blocks, preferably 20."],
         }
     main = floors[headline]
     needed = wanted_blocks(main.blocks_to_tell)

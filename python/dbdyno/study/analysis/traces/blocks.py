@@ -54,7 +54,7 @@ class Blocks:
 
 
 def unit_of(sets: tuple[Traces, Traces]) -> Unit:
-    """Return the unit of the blocks of two sets that are not paired."""
+    """Return what is a block (session, file or batch) in two sets whose files are not paired."""
     for unit in ("session", "file"):
         if min(_heavy(s, unit) for s in sets) >= BLOCKS_LEAST:
             return unit

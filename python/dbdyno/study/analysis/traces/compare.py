@@ -163,7 +163,7 @@ def _divided(sides: Sequence[_Side]) -> tuple[tuple[Numbers, Numbers], tuple[Blo
 
 
 def _figures(sets: Sets, values: tuple[Any, Any], explained: Explanation) -> Figures:
-    """Return the data of the figures."""
+    """Return the data of each chart of the page, by the name of the chart."""
     whole = [v.astype("uint64") for v in values]
     return {
         "distribution": distribution(whole),
