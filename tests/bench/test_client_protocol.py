@@ -407,7 +407,7 @@ def test_a_response_time_counts_from_when_the_transaction_was_due():
     data = b"".join(pack(Record(4, at, 1, 0, started, 50)) for at, started in ((0, 100), (1, 180)))
     (records,) = StreamReader().feed(data)
     assert Arrivals([90, 110], 10**19).intended(records).tolist() == [90, 110]
-    with pytest.raises(StreamError, match="began 1 of 2 transactions before they were due in the open loop"):
+    with pytest.raises(StreamError, match="1 of 2 transactions began before they were due in the open loop"):
         Arrivals([90, 181], 10**19).intended(records)
     with pytest.raises(StreamError, match="has 2 transactions, but 1 were due"):
         Arrivals([90], 10**19).intended(records)
@@ -420,7 +420,7 @@ def test_a_client_that_knows_no_open_loop_is_named():
     made = ClientArm(job(rate_per_s=100.0), [*PRETENDED, "honest"], {}, "pretended")
     try:
         made.connect()
-        with pytest.raises(ClientError, match="transactions before they were due in the open loop"):
+        with pytest.raises(ClientError, match="transactions began before they were due in the open loop"):
             made.turn(1, None, 5)
     finally:
         made.end()

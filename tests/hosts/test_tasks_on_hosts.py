@@ -96,7 +96,7 @@ def test_an_error_of_a_task_is_the_error_of_the_command(two: Cluster) -> None:
 
 
 def test_too_few_workers_and_another_version_are_errors(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TargetError, match="has 2 workers, and 3 are needed"), open_workers(two.address, least=3):
+    with pytest.raises(TargetError, match="has 2 workers, but 3 are needed"), open_workers(two.address, least=3):
         pass
     monkeypatch.setattr(workers_module, "VERSION", "9.9.9")
     with pytest.raises(TargetError, match=f"the worker has dbdyno {VERSION}"), open_workers(two.address):

@@ -96,7 +96,7 @@ def test_what_a_killed_process_left_does_not_count_and_its_number_is_not_used_ag
 
 def test_two_targets_or_the_wrong_order_make_no_interval(store: Store):
     a, b, later = add(store, 1), add(store, 1, target="b:2"), add(store, 2)
-    with pytest.raises(SnapshotError, match="of a:1, 2 of b:2"):
+    with pytest.raises(SnapshotError, match="1 to a:1, 2 to b:2"):
         Interval(store, a, b)
     with pytest.raises(SnapshotError, match="not later"):
         Interval(store, later, a)

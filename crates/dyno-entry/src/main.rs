@@ -1,4 +1,4 @@
-//! The program `dbdyno`: two commands and the help are answered natively, all other commands are handed to Python.
+//! The program `dbdyno`: answers two commands and the help natively, and hands all others to Python.
 //!
 //! Nearly all commands are implemented in Python: this program then becomes `dbdyno-python`, which is installed beside
 //! it. Two are answered here, because they are run often and take less time than Python needs to start: `dbdyno trace

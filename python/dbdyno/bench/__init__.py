@@ -1,4 +1,4 @@
-"""Benches, the parts of dbdyno that run workloads: one folder per kind of target, all with the same protocol.
+"""Benches, which run workloads: one folder per kind of target, all with the same protocol.
 
 Names are imported on first use, so that `--help` does not load a database driver.
 """

@@ -58,8 +58,7 @@ class Row:
     """One comparison.
 
     `a` and `b` are the values of the two recordings, in `unit` after multiplication by `scale`. `measure` is rate,
-    latency or share. `cell` and `object`
-    are empty if the row is over all of them.
+    latency or share. `cell` and `object` are empty if the row is over all of them.
     """
 
     name: str

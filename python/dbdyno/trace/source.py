@@ -168,12 +168,12 @@ def import_traces(
     return Run(out, whole.manifest), refused
 
 
-def manifest_head(title: str, started: str) -> JsonObject:
-    """Return the first keys of the manifest of complete evidence on a trace."""
+def manifest_head(form: str, title: str, started: str) -> JsonObject:
+    """Return the first keys of the manifest of complete evidence; `form` is the format of its source."""
     return {
         "schema": SCHEMA,
         "kind": KIND,
-        "format": FORMAT,
+        "format": form,
         "status": "complete",
         "title": title,
         "started_at": started,
@@ -189,7 +189,7 @@ def server_file(path: str, version: str) -> JsonObject:
 def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
     """Return the manifest of an import, made from the core's answer."""
     return {
-        **manifest_head("", _utc_now()),
+        **manifest_head(FORMAT, "", _utc_now()),
         "files": found.get("files", []),
         "totals": found.get("totals", {}),
         "unread": found.get("unread", {}),

@@ -19,6 +19,7 @@ from pathlib import Path
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.encryption import encrypt_parts, read_key
 from dbdyno.evidence.run import Run
 from dbdyno.trace.job import unwind_on_signals
@@ -127,7 +128,7 @@ def manifest_of(report: JsonObject, options: ProxyOptions, started: str) -> Json
     version = str(report.get("version", "")).partition(" ")[0]
     title = f"the clients' side of PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s"
     return {
-        **manifest_head(title.replace("  ", " "), started),
+        **manifest_head(FORMAT, title.replace("  ", " "), started),
         "files": [server_file(str(report.get("server", "")), version)],
         "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "proxy": report},
         "unread": {"not the protocol": report["lost_track"]} if report.get("lost_track") else {},

@@ -136,7 +136,7 @@ def manifest_of(report: JsonObject, options: RecordingOptions, started: str) -> 
     """Return the manifest of a recording, made from the core's report."""
     version = str(report.get("version", "")).partition(" ")[0]
     return {
-        **manifest_head(f"PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s", started),
+        **manifest_head(FORMAT, f"PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s", started),
         "files": [server_file(str(report.get("program", "")), version)],
         "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "recorder": report},
         "unread": {} if report.get("mode") == "read" else _unread(report),
