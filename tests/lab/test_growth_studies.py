@@ -311,7 +311,7 @@ def test_checksums_of_mariadb_are_those_of_the_servers(lab):
 
 
 def test_statistics_that_mariadb_does_not_know_are_refused():
-    with pytest.raises(PlanError, match="is not one of columns and indexes"):
+    with pytest.raises(PlanError, match="is not one of the kinds columns and indexes"):
         find_study("gather-statistics").plan({"statistics": "all"}, target="mariadb")
 
 
@@ -358,7 +358,7 @@ def test_the_ways_into_mariadb_do_equal_work(lab):
 
 
 def test_the_ways_of_a_loader_are_known_and_its_bytes_are_copys():
-    with pytest.raises(PlanError, match="'direct' is not a level"):
+    with pytest.raises(PlanError, match="'direct' is not a loading method"):
         find_study("loader").plan({"way": "copy,direct"})
     with pytest.raises(PlanError, match="not a multiple of 100"):
         find_study("loader").plan({"rows": "150"})

@@ -37,7 +37,7 @@ def own_server(binaries: Binaries, **settings: Any) -> Iterator[EmbeddedPostgres
 def watched(engine: EmbeddedPostgres, out: Path, texts: Texts | None = None, **wanted: Any) -> Iterator[Recording]:
     """Record by watchpoints during the block, at any cost."""
     with recorded(engine, out, RecordingOptions(**{"cost_limit": 0, "mode": "watch", **wanted}), texts) as it:
-        assert it.recorder.mode()[0] == "watch"
+        assert it.core.mode()[0] == "watch"
         yield it
 
 
