@@ -259,11 +259,11 @@ def test_probes_are_never_set_beside_watchpoints_and_who_wants_exact_times_watch
             pass
         wanted = RecordingOptions(cost_limit=0, mode="exact")
         with recording(ServerProcess(int(engine.pid or 0)), tmp_path / "either", wanted) as it:
-            assert it.recorder.mode()[0] == "watch"
+            assert it.core.mode()[0] == "watch"
             assert "never set beside watchpoints" in str(it.fallback_reason)
     assert not (tmp_path / "sites").exists()
     with recorded(engine, tmp_path / "after") as it:
-        assert it.recorder.mode()[0] == "sites", "the watchpoints are gone"
+        assert it.core.mode()[0] == "sites", "the watchpoints are gone"
 
 
 def test_the_arms_of_an_experiment_are_timed_by_watchpoints_where_probes_are_refused(
