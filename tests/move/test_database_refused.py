@@ -149,9 +149,9 @@ def test_no_pg_dump_of_the_newer_server() -> None:
     ("words", "said"),
     [
         (("--table", "t"), "--table works only for single tables: --database moves all tables"),
-        (("--into", "t"), "--into is for tables"),
-        (("--mode", "replace"), "--mode is for tables"),
-        (("--create",), "--create is for tables"),
+        (("--into", "t"), "--into works only for single tables"),
+        (("--mode", "replace"), "--mode works only for single tables"),
+        (("--create",), "--create works only for single tables"),
         (("--verify", "source"), "--verify counts or target"),
         (("--verify", "files"), "--verify counts or target"),
     ],
