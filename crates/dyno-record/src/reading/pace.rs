@@ -100,7 +100,7 @@ mod tests {
         let text = "cpu  10 1 4 70 5 1 1 8 10 0\ncpu0 1 2 3 4\n";
         assert_eq!(idle_ticks(text), Some((75, 100)));
         assert_eq!(idle_ticks("nonsense"), None);
-        assert_eq!(idle_share((75, 100), (90, 120)), 0.75);
-        assert_eq!(idle_share((75, 100), (75, 100)), 0.0);
+        assert!((idle_share((75, 100), (90, 120)) - 0.75).abs() < 1e-9);
+        assert!(idle_share((75, 100), (75, 100)).abs() < 1e-9);
     }
 }
