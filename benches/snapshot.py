@@ -1,13 +1,13 @@
 """Measures the cost of snapshots: 10,000 tables, 100 MB of statement texts, sampling at 10 Hz.
 
-    python benches/snapshot.py [--tables 10000] [--pairs 120] [--only objects,statements,sampling]
+    python benches/snapshot.py [--tables 10000] [--pairs 60] [--only objects,statements,sampling]
     python benches/snapshot.py --only long --days 30
     python benches/snapshot.py --only long --statements 10000 --sessions 200
 
 The server is one of our own; client and server share the machine. Aims: a full snapshot of 10,000
 tables with an index each < 2 s and < 1 MB, its report < 1 s; 5,000 statements with 100 MB of texts
-< 100 ms; sampling 100 sessions, summed up ten times a second: by queries < 1 % of a core here, by
-memory about 2 % of an idle machine, and < 0.5 % of the throughput of a busy one.
+< 100 ms; sampling 100 sessions by queries, ten times a second, < 1 % of a core here, by memory, summed
+up once per second, about 2 % of an idle machine, and each < 0.5 % of the throughput of a busy one.
 
 How the throughput is compared: pgbench logs the end of each transaction; windows with a sampler
 and without one take turns (ABBA), each pair gives one ratio.
@@ -61,8 +61,10 @@ SETTINGS = {
 }
 TEXT_BYTES = 20_000
 KEEP = "minute:2d, hour:60d, day:2y"
-SESSIONS, PERIOD_S, WINDOW_S = 4 if SMOKE else 100, 0.1, 0.5
-SETTLED_S = 0.3
+SESSIONS, WINDOW_S = 4 if SMOKE else 100, 0.5 if SMOKE else 2.0
+PERIODS_S = {QUERIES: 0.1, MEMORY: 1.0}
+"""Time between two looks by queries, and of a period of looks by memory: its default, with up to 1,000 looks."""
+SETTLED_S = 0.5
 """Time after a sampler's start, and before a window without one."""
 
 
@@ -70,7 +72,7 @@ def main() -> None:
     """Runs the parts that are asked for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=10_000)
-    parser.add_argument("--pairs", type=int, default=120)
+    parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--only", default="objects,statements,sampling", help="of objects,statements,sampling,long")
     parser.add_argument("--texts", type=int, default=5_000, help="statements with long texts")
     parser.add_argument("--seconds", type=float, default=20.0, help="of sampling")
@@ -272,9 +274,9 @@ import sys, time
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.snapshot.engines.postgres.sampler import Sampler
 from dbdyno.snapshot.engines.view import Options
-sampler = Sampler(Postgres.open(sys.argv[1]), period_ns=100_000_000, by_memory=sys.argv[3] == "memory")
+sampler = Sampler(Postgres.open(sys.argv[1]), period_ns=int(sys.argv[4]), by_memory=sys.argv[3] == "memory")
 with sampler:
-    while sampler.samples < 5:
+    while sampler.samples < 2:
         time.sleep(0.05)
     assert sampler.source and sampler.source.by == sys.argv[3], sampler.source
     looks, cpu, began = sampler.samples, time.process_time(), time.perf_counter()
@@ -293,7 +295,7 @@ def sampling(target: Postgres, pairs: int, seconds: float) -> None:
             print("the server's memory may not be read here: sampling by queries only")
             continue
         with crowd(target):
-            arguments = [sys.executable, "-c", _CHILD, dsn(target), str(seconds), way]
+            arguments = [sys.executable, "-c", _CHILD, dsn(target), str(seconds), way, str(round(PERIODS_S[way] * 1e9))]
             done = subprocess.run(arguments, check=True, capture_output=True, text=True)
             share, rate, rows = (float(word) for word in done.stdout.split())
             print(f"sampling {SESSIONS} sessions by {way} at {rate:.1f} Hz, {rows:.0f} rows in {seconds:g} s:")
@@ -388,7 +390,7 @@ def _paired(target: Postgres, pairs: int, way: str) -> list[float]:
 
 
 def _sampler(server: str, way: str) -> Sampler:
-    return Sampler(Postgres.open(server), period_ns=round(PERIOD_S * 1e9), by_memory=way == MEMORY)
+    return Sampler(Postgres.open(server), period_ns=round(PERIODS_S[way] * 1e9), by_memory=way == MEMORY)
 
 
 def _counts(folder: Path, windows: list[tuple[float, float, bool]]) -> list[int]:
