@@ -269,9 +269,10 @@ def test_a_killed_job_goes_on_with_its_own_key(people: Databases) -> None:
             time.sleep(0.02)
         running.send_signal(signal.SIGKILL)
     other = people.move(*words(("people.email = null",)))
-    assert (other.returncode, "the job began with app.people.email = hash; orders" in other.stderr) == (2, True), (
-        other.stderr
-    )
+    assert (other.returncode, "the job was started with app.people.email = hash; orders" in other.stderr) == (
+        2,
+        True,
+    ), other.stderr
     done = people.move(*words(masks))
     assert done.returncode == 0, done.stderr
     joined = "select count(*) from app.many m join app.people p using (email)"
