@@ -19,6 +19,7 @@ from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.base.version import VERSION
 from dbdyno.cuts.campaign import run_campaign
 from dbdyno.cuts.plan import plan_of
+from dbdyno.device.mounts import check_machine
 from dbdyno.hosts import workers as workers_module
 from dbdyno.hosts.workers import open_workers
 from skipped import skipped_on
@@ -76,7 +77,8 @@ def _unclocked(value: object) -> object:
 def test_power_cuts_of_two_databases_are_those_of_one_machine(two: Cluster) -> None:
     plan = replace(plan_of("sqlite-full"), cuts_of_a_database=2)
     with skipped_on(DeviceError):
-        here = run_campaign(plan, 3, 7)
+        check_machine()
+    here = run_campaign(plan, 3, 7)
     with open_workers(two.address) as workers:
         there = run_campaign(plan, 3, 7, workers=workers)
     assert [_unclocked(dict(row)) for row in here.rows] == [_unclocked(dict(row)) for row in there.rows]
