@@ -2,8 +2,8 @@
 //! built-in machine under every workload. Runs end, are stopped, or are refused with a reason; nothing overflows (the
 //! crate is compiled with overflow checks), panics, or breaks an invariant.
 //!
-//! `DYNO_SWARM=5000 cargo test --release -p dyno-model --test accepted` tries more cases; `DYNO_SEED` sets the first
-//! seed, so that a failing case can be run again.
+//! `DYNO_SWARM=5000 cargo test --release -p dyno-model --test tests -- accepted::` tries more cases; `DYNO_SEED` sets
+//! the first seed, so that a failing case can be run again.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::atomic::Ordering;

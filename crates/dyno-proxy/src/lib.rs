@@ -1,9 +1,9 @@
 //! PostgreSQL observed from its clients' side: a proxy that times every message, without any privilege.
 //!
 //! ```text
-//! client <-> side.rs <- pair.rs -> side.rs <-> server      bytes, as they come; unsent bytes stop the reading
+//! client <-> side.rs <- pair/   -> side.rs <-> server      bytes, as they come; unsent bytes stop the reading
 //!                          |
-//!                     framing.rs -> follow.rs              messages, matched with their answers: calls and think time
+//!                     framing.rs -> follow/                messages, matched with their answers: calls and think time
 //!                                      |
 //!                                   the tables of a trace  (dyno_evidence::trace_store), as `dyno-record` writes them
 //! ```
