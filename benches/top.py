@@ -3,16 +3,20 @@
     python benches/top.py [--statements 10000] [--sessions 200] [--every 2] [--frames 30]
 
 The server is one of our own; client and server share the machine. Sessions sleep in short statements of the 10,000, so
-that the sampler sees them active. Told are processor time and memory of `dbdyno snap top` as a process, its start taken
-off by a second run of two frames, and the processor time of its sessions in the server.
+that the sampler sees them active. `snap top` writes to a terminal of 50 lines. Printed are its processor time and
+memory as a process, without its start, which a second run of two frames measures, and the processor time of its
+sessions in the server.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import pty
 import subprocess
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -89,7 +93,11 @@ def ask(target: Postgres, n: int, stop: threading.Event) -> None:
 def watched(target: Postgres, every_s: float, frames: int) -> tuple[float, float, float]:
     """Seconds of processor time of the command and of its sessions, and the command's memory in MB."""
     words = ["snap", "top", "--target", dsn(target), "--every", f"{every_s}s", "--frames", str(frames)]
-    child = subprocess.Popen([sys.executable, "-m", "dbdyno", *words], stdout=subprocess.DEVNULL)
+    ours, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (50, 160))
+    child = subprocess.Popen([sys.executable, "-m", "dbdyno", *words], stdin=terminal, stdout=terminal)
+    os.close(terminal)
+    threading.Thread(target=_drain, args=(ours,), daemon=True).start()
     seen: dict[int, float] = {}
     with psycopg.connect(dsn(target), autocommit=True) as conn:
         while True:
@@ -102,6 +110,14 @@ def watched(target: Postgres, every_s: float, frames: int) -> tuple[float, float
     child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode == 0
     return used.ru_utime + used.ru_stime, sum(seen.values()), used.ru_maxrss / 1024
+
+
+def _drain(terminal: int) -> None:
+    """Read and discard what the screen shows, until its program has ended."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 65536):
+            pass
+    os.close(terminal)
 
 
 if __name__ == "__main__":

@@ -147,6 +147,17 @@ def test_every_part_fits_its_screen_and_texts_cannot_command_it(width: int, view
     assert "\x1b" not in "".join(lines)
 
 
+@pytest.mark.parametrize("view", ["sessions", "blocking"])
+def test_a_screen_shows_the_first_lines_of_a_longer_list(view: str) -> None:
+    rows = [session(number + 1, blockers=[1] if number else [], query=f"select {number}") for number in range(90)]
+    empty: JsonObject = {"profile": [], "states": {}, "notes": [], "classes": None, "statements": None}
+    frame = empty | {"title": "made", "at": "12:00", "seconds": 1.0, "listed": "", "view": view, "progress": []}
+    frame |= {"sessions": rows, "tree": blocking_tree(rows)}
+    whole = render_frame(frame, width=120, height=None, color=False).split("\n")
+    assert len(whole) > 90
+    assert render_frame(frame, width=120, height=50, color=False, foot="q").split("\n") == [*whole[:49], "q"]
+
+
 @pytest.fixture(scope="module")
 def held(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, int, int]]:
     """Yield a server on which one session blocks another, and their process IDs."""

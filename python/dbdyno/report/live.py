@@ -42,7 +42,7 @@ def render_frame(frame: Mapping[str, Any], *, width: int, height: int | None, co
             _classes(frame, page)
             _statements(frame["statements"], page)
         if "sessions" in frame:
-            _sessions(frame, view, page)
+            _sessions(frame, view, page, height)
         for note in frame["notes"]:
             page.print()
             page.print(console.plain_text(fmt.line(note), "dim"))
@@ -61,11 +61,11 @@ def _head(frame: Mapping[str, Any], page: Console) -> None:
         page.print(console.plain_text(words, style), no_wrap=True, overflow="ellipsis")
 
 
-def _sessions(frame: Mapping[str, Any], view: str, page: Console) -> None:
+def _sessions(frame: Mapping[str, Any], view: str, page: Console, most: int | None) -> None:
     if view in ("all", "overview", "sessions"):
-        live_sessions.sessions(page, frame["sessions"], frame.get("listed", ""), frame.get("chosen"))
+        live_sessions.sessions(page, frame["sessions"], frame.get("listed", ""), frame.get("chosen"), most)
     if view == "blocking" or (frame["tree"] and view != "progress"):
-        live_sessions.show_blocking(page, frame["tree"], frame.get("chosen"))
+        live_sessions.show_blocking(page, frame["tree"], frame.get("chosen"), most)
     if view == "progress" or (frame["progress"] and view in ("all", "overview")):
         live_sessions.progress(page, frame["progress"])
 

@@ -33,23 +33,43 @@ _MOST = {"user": 10, "database": 10, "app": 12, "state": 12, "wait": 20, "pid": 
 _STATES = {"idle in transaction": "idle in xact", "idle in transaction (aborted)": "aborted xact"}
 
 
-def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str, chosen: int | None = None) -> None:
-    """Print the list of sessions; `about` says how it is sorted and filtered, `chosen` is the pid under the cursor."""
+def sessions(
+    page: Console,
+    rows: Sequence[Mapping[str, Any]],
+    about: str,
+    chosen: int | None = None,
+    most: int | None = None,
+) -> None:
+    """Print the list of sessions, at most `most` of them.
+
+    `about` says how the list is sorted and filtered, `chosen` is the pid under the cursor.
+    """
     page.print()
     if not rows:
         page.print(console.plain_text(f"Sessions: none{about}", "bold"))
         return
-    _rows(page, f"Sessions, {len(rows)}{about}", [(0, row) for row in rows], chosen)
+    _rows(page, f"Sessions, {len(rows)}{about}", [(0, row) for row in rows], chosen, most)
 
 
-def show_blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
-    """Print each session below the session that it waits for."""
+def show_blocking(
+    page: Console,
+    tree: Sequence[tuple[int, Mapping[str, Any]]],
+    chosen: int | None = None,
+    most: int | None = None,
+) -> None:
+    """Print each session below the session that it waits for; at most `most` sessions."""
     page.print()
     if not tree:
         page.print(console.plain_text("Who blocks whom: nobody waits for a lock", "bold"))
         return
     roots = sum(depth == 0 for depth, _ in tree)
-    _rows(page, f"Who blocks whom, {roots} root{'' if roots == 1 else 's'}, {len(tree) - roots} waiting", tree, chosen)
+    _rows(
+        page,
+        f"Who blocks whom, {roots} root{'' if roots == 1 else 's'}, {len(tree) - roots} waiting",
+        tree,
+        chosen,
+        most,
+    )
 
 
 def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -84,7 +104,14 @@ def plan(page: Console, lines: Sequence[str]) -> None:
         page.print(console.plain_text(" " * start + fmt.line(line, 400)), no_wrap=True, overflow="ellipsis")
 
 
-def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
+def _rows(
+    page: Console,
+    title: str,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    chosen: int | None,
+    most: int | None,
+) -> None:
+    """Print the first `most` rows in columns that are as wide as all rows need."""
     leads = fmt.branches([depth for depth, _ in rows])
     shown = [
         (
@@ -102,7 +129,7 @@ def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]
         right = "right" if name in ("time", "xact") else "left"
         table.add_column(name, justify=right, no_wrap=True, overflow="ellipsis", width=widths[name])
     table.add_column("statement", no_wrap=True, overflow="ellipsis", width=max(rest, 8))
-    for cells, style in shown:
+    for cells, style in shown[:most]:
         statement = fmt.line(cells["statement"], max(rest, 8))
         table.add_row(*(console.plain_text(one, style) for one in (*(cells[name] for name in names), statement)))
     page.print(table)
