@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
-import sys
-import time
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import duckdb
 import pytest
-from move_lab import Lab
+from move_lab import Lab, started
 from test_move_in import content, goes_back, nothing_left
 
 from command_line import dbdyno
@@ -140,11 +137,10 @@ def test_what_a_job_cannot_be_of_is_said(lab: Lab, tmp_path: Path) -> None:
 
 def killed(lab: Lab, after_s: float, *words: str) -> None:
     """Run a load in a separate process that is killed at some instant."""
-    command = [sys.executable, "-m", "dbdyno", "move", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(after_s)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process = started(*words)
+    process.join(after_s)
+    process.kill()
+    process.join()
 
 
 def rounds_of_kills(lab: Lab, rounds: int, seed: int) -> int:
@@ -154,12 +150,12 @@ def rounds_of_kills(lab: Lab, rounds: int, seed: int) -> int:
     job = lab.folder / "job"
     for _ in range(rounds):
         lab.run("truncate u")
-        killed(lab, draw.uniform(0.2, 1.2), str(lab.out), "--to", lab.dsn, "--table", "u", "--job", str(job))
+        killed(lab, draw.uniform(0, 0.8), str(lab.out), "--to", lab.dsn, "--table", "u", "--job", str(job))
         kills += 1
         if not (job / "_dbdyno" / "manifest.json").exists():
             continue
         while draw.random() < 0.5:
-            killed(lab, draw.uniform(0.2, 1.0), "resume", str(job), "--to", lab.dsn)
+            killed(lab, draw.uniform(0, 0.6), "resume", str(job), "--to", lab.dsn)
             kills += 1
         last = go_on(lab)
         assert last.returncode == 0 or "the job is complete" in last.stderr, last.stderr
