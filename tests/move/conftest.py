@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from database_lab import EVERYTHING, Databases, execute, make_database
-from move_lab import SETTINGS, Lab, roomy_memory
+from move_lab import SETTINGS, Lab
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer
+from memory_folder import roomy_memory
 
 if TYPE_CHECKING:
     from test_move_mariadb import Maria

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import shutil
 import subprocess
 import sys
 from multiprocessing.process import BaseProcess
@@ -19,13 +18,6 @@ from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SETTINGS: dict[str, Any] = {"autovacuum": False, "fsync": False, "shared_buffers": "32MB"}
-
-
-def roomy_memory() -> Path | None:
-    """Return a folder in memory if it has room for several servers: databases are made and dropped there in a third of
-    the processor time."""
-    memory = Path("/dev/shm")
-    return memory if memory.is_dir() and shutil.disk_usage(memory).free > 8 << 30 else None
 
 
 def started(*words: object) -> BaseProcess:

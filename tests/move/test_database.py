@@ -13,7 +13,7 @@ from unittest import mock
 import psycopg
 import pytest
 from database_lab import ZOO, Databases, content, execute, make_database
-from move_lab import SETTINGS, roomy_memory
+from move_lab import SETTINGS
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno, on_a_terminal
@@ -21,6 +21,7 @@ from dbdyno.bench.postgres.binaries import WHEEL_PACKAGE, Binaries, inspect
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.database import finish_steps
 from dbdyno.move.database.programs import find_programs
+from memory_folder import roomy_memory
 from together import meanwhile
 
 
