@@ -34,11 +34,11 @@ sessions = 1
 [schedule]
 blocks = 5
 warmup_blocks = 1
-turn = "150ms"
-slice = "50ms"
+turn = "100ms"
+slice = "25ms"
 [watch]
 overhead_blocks = 0
-activity_hz = 200
+activity_hz = 300
 {watch}
 [verdict]
 metric = "mean"
