@@ -31,6 +31,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.restoration import RETRY_FOR_S, Claims, execute_undos
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
+from soaked import first
 from waiting import until
 
 CHILD = Path(__file__).parent / "target_child.py"
@@ -106,7 +107,7 @@ def given_for(engine: EmbeddedPostgres, journal: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", first(signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, count=3))
 def test_a_setting_is_put_back_whatever_kills_the_process(
     number: int, engine: EmbeddedPostgres, others: Postgres, entry: Any, tmp_path: Path
 ) -> None:
