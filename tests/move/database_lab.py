@@ -212,13 +212,13 @@ _numbers = itertools.count()
 
 def make_database(engine: EmbeddedPostgres, name: str, template: str = EMPTY) -> str:
     """Create a database as a copy of another, and the roles that own its objects; return its connection string."""
-    with contextlib.closing(psycopg.connect(**engine.tcp_conninfo(), autocommit=True)) as conn:
+    with contextlib.closing(psycopg.connect(**engine.conninfo(), autocommit=True)) as conn:
         known = {row[0] for row in conn.execute("select rolname from pg_roles")}
         for role in ROLES:
             if role not in known:
                 conn.execute(f"create role {role}".encode())
         conn.execute(f"create database {name} template {template}".encode())
-    return make_conninfo("", **{**engine.tcp_conninfo(), "dbname": name})
+    return make_conninfo("", **{**engine.conninfo(), "dbname": name})
 
 
 def execute(dsn: str, *statements: str) -> None:
@@ -238,10 +238,16 @@ class Databases:
         self.source = make_database(here, f"{self.name}_source", template)
         self.target = make_database(there, f"{self.name}_target")
 
+    def over_tcp(self) -> None:
+        """Reach both servers over TCP, with a password; otherwise it is the socket, which needs none."""
+        here, there = self.here.tcp_conninfo(), self.there.tcp_conninfo()
+        self.source = make_conninfo(self.source, host=here["host"], password=here["password"])
+        self.target = make_conninfo(self.target, host=there["host"], password=there["password"])
+
     def close(self) -> None:
         """Drop both databases."""
         for engine, end in ((self.here, "source"), (self.there, "target")):
-            with contextlib.closing(psycopg.connect(**engine.tcp_conninfo(), autocommit=True)) as conn:
+            with contextlib.closing(psycopg.connect(**engine.conninfo(), autocommit=True)) as conn:
                 conn.execute(f"drop database if exists {self.name}_{end} with (force)".encode())
 
     def run(self, dsn: str, *statements: str) -> None:

@@ -230,6 +230,7 @@ def test_an_object_that_was_changed_on_the_way_is_named(databases: Databases) ->
 
 
 def test_the_password_is_in_no_argument_of_pg_dump(databases: Databases, tmp_path: Path) -> None:
+    databases.over_tcp()
     real, told = find_programs(15), tmp_path / "told"
     folder = tmp_path / "bin"
     folder.mkdir()

@@ -79,7 +79,7 @@ def test_a_job_that_was_killed_is_finished_by_the_same_command(
     equal(full)
 
 
-@pytest.mark.parametrize("points", first(POINTS[1::3], POINTS[1:]), ids=["some", "all"])
+@pytest.mark.parametrize("points", first(POINTS[1::4], POINTS[1:]), ids=["some", "all"])
 def test_a_job_may_be_killed_again_and_again(full: Databases, points: Sequence[Any]) -> None:
     for point in points:
         module, name, at = point.values

@@ -30,7 +30,7 @@ def go_on(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
     return dbdyno("move", "resume", lab.folder / "job", "--to", lab.dsn, *words)
 
 
-def numbers(lab: Lab, rows: int = 60_000) -> None:
+def numbers(lab: Lab, rows: int = 30_000) -> None:
     """Create several files, and a table for them."""
     lab.run(
         f"create table t as select g id, g % 7 k, md5(g::text) note from generate_series(1, {rows}) g",
@@ -47,19 +47,19 @@ def test_all_types_go_back_by_a_job(lab: Lab) -> None:
 
 def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
     numbers(lab)
-    lab.run("alter table u add constraint few check (id < 50000)")
+    lab.run("alter table u add constraint few check (id < 25000)")
     failed = load(lab, "--table", "u", "--workers", "1")
     assert failed.returncode == 2
     assert 'violates check constraint "few"' in failed.stderr
     status = dbdyno("move", "status", lab.folder / "job")
-    assert "60000" in status.stdout.replace(",", "").replace(" ", ""), "all was staged before it failed"
+    assert "30000" in status.stdout.replace(",", "").replace(" ", ""), "all was staged before it failed"
     assert f"dbdyno move resume {lab.folder / 'job'} --target DSN" in status.stdout
     assert "by size and time" in status.stdout
     lab.run("alter table u drop constraint few")
     staged = {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()}
     done = go_on(lab)
     assert done.returncode == 0, done.stderr
-    assert "60,000 rows added" in done.stdout
+    assert "30,000 rows added" in done.stdout
     assert {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()} == staged
     assert content(lab, "u") == content(lab, "t")
     assert nothing_left(lab)
@@ -71,7 +71,7 @@ def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
 
 def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
     numbers(lab)
-    lab.run("alter table u add constraint few check (id < 50000)")
+    lab.run("alter table u add constraint few check (id < 25000)")
     assert load(lab, "--table", "u").returncode == 2
     lab.run("alter table u drop constraint few")
     some = sorted(lab.out.glob("*.parquet"))[0]
@@ -87,7 +87,7 @@ def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
 
 def test_staging_tables_that_a_restart_emptied_are_told(lab: Lab) -> None:
     numbers(lab)
-    lab.run("alter table u add constraint few check (id < 50000)")
+    lab.run("alter table u add constraint few check (id < 25000)")
     assert load(lab, "--table", "u").returncode == 2
     name = lab.rows("select relname from pg_class where relname like 'dbdyno_move_%' order by relname desc limit 1")
     lab.run(f"truncate {name[0][0]}", "alter table u drop constraint few")
