@@ -29,6 +29,7 @@ blocks = %d
 warmup_blocks = 1
 turn = "100ms"
 slice = "50ms"
+settle = "0ms"
 %s
 """
 TWO = '[[factor]]\nvariables.n = ["0.001", "0.02"]\n'

@@ -36,6 +36,7 @@ blocks = 5
 warmup_blocks = 1
 turn = "100ms"
 slice = "25ms"
+settle = "0ms"
 [watch]
 overhead_blocks = 0
 activity_hz = 300
