@@ -34,7 +34,7 @@ NUMBERS = (
 def files(maria: Maria) -> None:
     """Export a table to several files."""
     maria.do(*NUMBERS)
-    assert maria.out_of("--table", "t", "--piece", "128KiB").returncode == 0
+    assert maria.out_of("--table", "t", "--piece", "512KiB").returncode == 0
 
 
 def load(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
@@ -235,7 +235,7 @@ def test_a_job_from_postgresql_into_a_mariadb_goes_on_in_its_types(maria: Maria)
     job = maria.folder / "job"
     for how in ("--restart", "--as-of-now"):
         begun = dbdyno(
-            *("move", maria.dsn, "--to", maria.url, "--table", "t", "--into", "u", "--job", job, "--piece", "128KiB")
+            *("move", maria.dsn, "--to", maria.url, "--table", "t", "--into", "u", "--job", job, "--piece", "256KiB")
         )
         assert (begun.returncode, "dbdyno move resume" in begun.stderr) == (2, True), begun.stderr
         chunks = sorted((job / "_dbdyno" / "chunks").glob("*.json"))
