@@ -34,12 +34,12 @@ sessions = 1
 [schedule]
 blocks = 5
 warmup_blocks = 1
-turn = "100ms"
-slice = "25ms"
+turn = "150ms"
+slice = "50ms"
 settle = "0ms"
 [watch]
 overhead_blocks = 0
-activity_hz = 300
+activity_hz = 200
 {watch}
 [verdict]
 metric = "mean"
