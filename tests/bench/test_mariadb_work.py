@@ -36,7 +36,6 @@ blocks = 5
 warmup_blocks = 1
 turn = "150ms"
 slice = "50ms"
-settle = "0ms"
 [watch]
 overhead_blocks = 0
 activity_hz = 200

@@ -51,7 +51,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 
 def committing(engine: EmbeddedPostgres) -> contextlib.AbstractContextManager[list[str]]:
     """Run two other sessions, which commit dozens of times while a lock is held."""
-    return loaded(engine, pause_s=0.003)
+    return loaded(engine, pause_s=0.001)
 
 
 def update(connection: Connection) -> None:
