@@ -1,5 +1,7 @@
 """Data folders of servers: made by `initdb` or `mariadb-install-db` once per run of tests, then copied.
 
+The programs of servers are asked for their versions once per process: at each start that took as long as a copy.
+
 Creating a folder takes three quarters of a second of processor time, and copying it a tenth of that; the tests start
 some hundred servers. Folders of stopped servers are reused (`folders_again.py`). A copy has the system identifier of
 its template. A test that must distinguish two servers by it uses `made_anew`, and its folders are created, not copied.
@@ -8,6 +10,7 @@ its template. A test that must distinguish two servers by it uses `made_anew`, a
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import subprocess
 import sys
@@ -25,6 +28,7 @@ import mariadb_server
 from dbdyno.bench.engine import embedded_server
 from dbdyno.bench.engine.os_user import Account
 from dbdyno.bench.mariadb import embedded as mariadb
+from dbdyno.bench.postgres import binaries
 from dbdyno.bench.postgres import embedded as postgres
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -53,8 +57,23 @@ def folders_copied(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
         mock.patch.object(mariadb, "run_as", run),
         mock.patch.object(mariadb_server, "run_as", run),
         mock.patch.object(embedded_server, "shutil", SimpleNamespace(rmtree=folders_again.remove)),
+        mock.patch.object(binaries, "version_of", asked_once(binaries.version_of)),
     ):
         yield
+
+
+def asked_once(version_of: Callable[[Path], str | None]) -> Callable[[Path], str | None]:
+    """Return a `version_of` that runs a program again only after its file has changed."""
+
+    @functools.cache
+    def ask(program: Path, _changed_ns: int, _length: int) -> str | None:
+        return version_of(program)
+
+    def instead(program: Path) -> str | None:
+        facts = program.stat()
+        return ask(program, facts.st_mtime_ns, facts.st_size)
+
+    return instead
 
 
 def copying(run: Run, templates: Path, worker: str) -> Run:

@@ -23,7 +23,10 @@ from mariadb_server import MariaServer
 MARIA_SECRET = "gehei mß@/#1"
 
 
-ONCE = ("test_guardian", "test_server_settings", "test_watcher", "test_pooler", "test_live_servers")
+ONCE = (
+    *("test_guardian", "test_server_settings", "test_setting_values"),
+    *("test_watcher", "test_pooler", "test_live_servers"),
+)
 """Modules whose subject does not depend on the server's version: other kinds of server are tested in the soak only."""
 
 

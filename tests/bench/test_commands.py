@@ -29,6 +29,7 @@ blocks = %d
 warmup_blocks = 1
 turn = "100ms"
 slice = "50ms"
+settle = "0ms"
 %s
 """
 TWO = '[[factor]]\nvariables.n = ["0.001", "0.02"]\n'
@@ -42,7 +43,7 @@ def ran(
 
 
 def test_a_program_is_timed_from_its_start_to_its_end(tmp_path: Path):
-    done = ran(tmp_path, "sleep {n}")
+    done = ran(tmp_path, "sleep {n}", blocks=2)
     assert done.returncode in (0, 1), done.stderr
     rows = json.loads(
         dbdyno(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import random
 import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+from unittest import mock
 
 import pytest
+import target_child
 from psycopg.conninfo import make_conninfo
 from target_help import show
 
@@ -31,42 +34,45 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.restoration import RETRY_FOR_S, Claims, execute_undos
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
+from soaked import first
 from waiting import until
 
-CHILD = Path(__file__).parent / "target_child.py"
 SETTING = "checkpoint_timeout"
 
 
 class Child:
-    """A process of `target_child.py`, to be killed."""
+    """A process of `target_child.py`, to be killed; it is forked, which saves a start of the interpreter."""
 
     def __init__(self, command: str, **given: Any) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(CHILD), command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,
-        )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.out: IO[str] = self.process.stdout
-        with self.process.stdin as stdin:
-            stdin.write(json.dumps(given))
+        context = multiprocessing.get_context("fork")
+        self.out, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_carry_out, args=(command, given, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
 
     def says(self) -> Any:
-        return json.loads(self.out.readline())
+        return self.out.recv()
 
     def kill(self, number: int) -> None:
         """Kill it, and wait until its guardian has restored everything and ended."""
-        self.process.send_signal(number)
-        self.process.wait(120)
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+        self.process.join(120)
         self.out.close()
         assert until(lambda: not guardians_of(self.process.pid), 60)
 
 
-def guardians_of(parent: int) -> list[str]:
+def _carry_out(command: str, given: dict[str, Any], out: Connection) -> None:
+    """Run a function of `target_child.py` in a session of its own, without the output of this process."""
+    os.setsid()
+    with Path(os.devnull).open("w") as nowhere:
+        for stream in (1, 2):
+            os.dup2(nowhere.fileno(), stream)
+    with mock.patch.object(target_child, "say", lambda **facts: out.send(facts)):
+        getattr(target_child, command)(given)
+
+
+def guardians_of(parent: int | None) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -106,7 +112,7 @@ def given_for(engine: EmbeddedPostgres, journal: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", first(signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, count=3))
 def test_a_setting_is_put_back_whatever_kills_the_process(
     number: int, engine: EmbeddedPostgres, others: Postgres, entry: Any, tmp_path: Path
 ) -> None:
@@ -158,6 +164,7 @@ def test_an_embedded_server_is_gone_after_its_owner_was_killed(open_folder: Path
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.usefixtures("made_anew")
 def test_killed_during_its_start_a_server_leaves_nothing(kills: int, open_folder: Path) -> None:
     dice = random.Random(7)
     for _ in range(kills):
@@ -313,7 +320,7 @@ def test_the_guardian_puts_back_when_a_dead_server_comes_back(open_folder: Path,
         assert child.says()["in_force"]
         engine.stop()
         child.process.kill()
-        child.process.wait(120)
+        child.process.join(120)
         child.out.close()
         (record,) = owed_apart.glob("*.json")
         assert until(lambda: (known := read(record)) is not None and known.tries > 0, 30)

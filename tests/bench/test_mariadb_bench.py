@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import subprocess
-import sys
+import multiprocessing
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +12,7 @@ import pytest
 from mariadb_lab import MariaLab
 
 import certificates
+from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.address import address
@@ -105,14 +104,15 @@ def test_settings_are_put_back_when_the_runner_is_killed(lab: MariaLab, server: 
         FLUSH.replace('name = "a"', 'name = "a"\nsettings = {innodb_flush_log_at_trx_commit = "2"}'),
         target="alter_system = true",
     )
-    command = [sys.executable, "-P", "-m", "dbdyno", "run", "plan.toml", "--blocks", "200"]
-    runner = subprocess.Popen(command, cwd=lab.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = ("run", "plan.toml", "--blocks", "200")
+    runner = multiprocessing.get_context("fork").Process(target=dbdyno, args=words, kwargs={"cwd": lab.folder})
+    runner.start()
     try:
         assert until(lambda: flush_now(server) != "1")
         assert list(owed_apart.glob("*.json"))
     finally:
-        runner.send_signal(signal.SIGKILL)
-        runner.wait()
+        runner.kill()
+        runner.join()
     assert until(lambda: flush_now(server) == "1" and not list(owed_apart.glob("*.json")))
     assert until(lambda: asked(server, "select count(*) from information_schema.tables where table_name = 't'") == "0")
     assert until(lambda: asked(server, f"select is_free_lock('{LOCK}')") == "1")

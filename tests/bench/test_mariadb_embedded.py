@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import multiprocessing
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -78,18 +78,24 @@ def test_a_built_in_workload_is_said_in_each_engines_words_once(name: str) -> No
     assert "::" not in "".join([*once.setup, once.scripts[0].text])
 
 
+def _hold(out: Connection) -> None:
+    """Start a server, and hold it until this process is killed."""
+    with EmbeddedMariaDB() as engine:
+        out.send((str(engine.folder), str(engine.pid)))
+        time.sleep(600)
+
+
 @needs_server
-def test_an_embedded_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    script = (
-        "import time; from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB\n"
-        "with EmbeddedMariaDB() as engine: print(engine.folder, engine.pid, flush=True); time.sleep(600)"
-    )
-    command = [sys.executable, "-P", "-c", script]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as runner:
-        assert runner.stdout is not None
-        folder, pid = runner.stdout.readline().split()
-        assert Path(f"/proc/{pid}").exists() and Path(folder, "data").exists()
-        runner.kill()
+def test_an_embedded_server_ends_with_the_process_that_started_it() -> None:
+    """The process is forked, which saves a start of the interpreter."""
+    context = multiprocessing.get_context("fork")
+    told, out = context.Pipe(duplex=False)
+    runner = context.Process(target=_hold, args=(out,), daemon=True)
+    runner.start()
+    folder, pid = told.recv()
+    assert Path(f"/proc/{pid}").exists() and Path(folder, "data").exists()
+    runner.kill()
+    runner.join()
     deadline = time.monotonic() + 120  # the server ends by itself, on a busy machine by force
     while Path(folder).exists():
         assert time.monotonic() < deadline

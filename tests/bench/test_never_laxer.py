@@ -28,7 +28,7 @@ KINDS = ("rsa", "sha384", "pss", "ed25519-signed", "self-signed", "stranger", "c
 REQUIRE_AUTH = ("", "scram-sha-256", "md5", "password", "!password", "!none", "none,scram-sha-256")
 BINDING = ("prefer", "disable", "require")
 ROOTS = (None, "right.crt", "wrong.crt", "home")
-SAMPLES = 250
+SAMPLES = 150
 
 
 @pytest.fixture(scope="module")

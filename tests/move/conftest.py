@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from database_lab import Databases
+from database_lab import EVERYTHING, Databases, execute, make_database
 from move_lab import SETTINGS, Lab
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer
+from memory_folder import roomy_memory
 
 if TYPE_CHECKING:
     from test_move_mariadb import Maria
-
-
-def roomy_memory() -> Path | None:
-    """Return a folder in memory if it has room for several servers: databases are made and dropped there in a third of
-    the processor time."""
-    memory = Path("/dev/shm")
-    return memory if memory.is_dir() and shutil.disk_usage(memory).free > 8 << 30 else None
 
 
 @pytest.fixture(scope="session")
@@ -66,5 +59,23 @@ def database_target() -> Iterator[EmbeddedPostgres]:
 def databases(move_engine: EmbeddedPostgres, database_target: EmbeddedPostgres, tmp_path: Path) -> Iterator[Databases]:
     """Return a database to move, and an empty one on another server."""
     made = Databases(move_engine, database_target, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def everything(move_engine: EmbeddedPostgres) -> str:
+    """Return the name of a database with every kind of object, of which tests move copies."""
+    name = "everything"
+    execute(make_database(move_engine, name), *EVERYTHING.split(";\n"))
+    return name
+
+
+@pytest.fixture
+def full(
+    move_engine: EmbeddedPostgres, database_target: EmbeddedPostgres, tmp_path: Path, everything: str
+) -> Iterator[Databases]:
+    """Return a database with every kind of object, and an empty one on another server."""
+    made = Databases(move_engine, database_target, tmp_path, everything)
     yield made
     made.close()

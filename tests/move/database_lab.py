@@ -206,39 +206,53 @@ OBJECTS_SQL = """
 select oid::text, pg_get_userbyid(lomowner)::text, lomacl::text, obj_description(oid, 'pg_largeobject'),
        md5(lo_get(oid)) from pg_largeobject_metadata order by oid
 """
+EMPTY = "template0"
 _numbers = itertools.count()
 
 
-class Databases:
-    """Two servers, with a database to move and an empty one for each test."""
+def make_database(engine: EmbeddedPostgres, name: str, template: str = EMPTY) -> str:
+    """Create a database as a copy of another, and the roles that own its objects; return its connection string."""
+    with contextlib.closing(psycopg.connect(**engine.conninfo(), autocommit=True)) as conn:
+        known = {row[0] for row in conn.execute("select rolname from pg_roles")}
+        for role in ROLES:
+            if role not in known:
+                conn.execute(f"create role {role}".encode())
+        conn.execute(f"create database {name} template {template}".encode())
+    return make_conninfo("", **{**engine.conninfo(), "dbname": name})
 
-    def __init__(self, here: EmbeddedPostgres, there: EmbeddedPostgres, folder: Path) -> None:
+
+def execute(dsn: str, *statements: str) -> None:
+    """Execute statements in a database."""
+    with contextlib.closing(psycopg.connect(dsn, autocommit=True)) as conn:
+        for statement in statements:
+            conn.execute(statement.encode())
+
+
+class Databases:
+    """Two servers, with a copy of the database to move and an empty one for each test."""
+
+    def __init__(self, here: EmbeddedPostgres, there: EmbeddedPostgres, folder: Path, template: str = EMPTY) -> None:
         self.here, self.there, self.folder = here, there, folder
         self.job = folder / "job"
         self.name = f"moved_{next(_numbers)}"
-        self.source, self.target = self._make(here, "source"), self._make(there, "target")
+        self.source = make_database(here, f"{self.name}_source", template)
+        self.target = make_database(there, f"{self.name}_target")
 
-    def _make(self, engine: EmbeddedPostgres, end: str) -> str:
-        name = f"{self.name}_{end}"
-        with contextlib.closing(psycopg.connect(**engine.tcp_conninfo(), autocommit=True)) as conn:
-            known = {row[0] for row in conn.execute("select rolname from pg_roles")}
-            for role in ROLES:
-                if role not in known:
-                    conn.execute(f"create role {role}".encode())
-            conn.execute(f"create database {name} template template0".encode())
-        return make_conninfo("", **{**engine.tcp_conninfo(), "dbname": name})
+    def over_tcp(self) -> None:
+        """Reach both servers over TCP, with a password; otherwise it is the socket, which needs none."""
+        here, there = self.here.tcp_conninfo(), self.there.tcp_conninfo()
+        self.source = make_conninfo(self.source, host=here["host"], password=here["password"])
+        self.target = make_conninfo(self.target, host=there["host"], password=there["password"])
 
     def close(self) -> None:
         """Drop both databases."""
         for engine, end in ((self.here, "source"), (self.there, "target")):
-            with contextlib.closing(psycopg.connect(**engine.tcp_conninfo(), autocommit=True)) as conn:
+            with contextlib.closing(psycopg.connect(**engine.conninfo(), autocommit=True)) as conn:
                 conn.execute(f"drop database if exists {self.name}_{end} with (force)".encode())
 
     def run(self, dsn: str, *statements: str) -> None:
         """Execute statements in one of the databases."""
-        with contextlib.closing(psycopg.connect(dsn, autocommit=True)) as conn:
-            for statement in statements:
-                conn.execute(statement.encode())
+        execute(dsn, *statements)
 
     def rows(self, dsn: str, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query in one of the databases."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import subprocess
+import sys
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +18,17 @@ from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SETTINGS: dict[str, Any] = {"autovacuum": False, "fsync": False, "shared_buffers": "32MB"}
+
+
+def started(*words: object) -> BaseProcess:
+    """Start `dbdyno move` in a forked process, which saves a second start of the interpreter."""
+    process = multiprocessing.get_context("fork").Process(target=_move, args=(words,), daemon=True)
+    process.start()
+    return process
+
+
+def _move(words: tuple[object, ...]) -> None:
+    sys.exit(dbdyno("move", *words).returncode)
 
 
 class Lab:

@@ -12,7 +12,7 @@ from unittest import mock
 
 import psycopg
 import pytest
-from database_lab import EVERYTHING, ZOO, Databases, content
+from database_lab import ZOO, Databases, content, execute, make_database
 from move_lab import SETTINGS
 from psycopg.conninfo import make_conninfo
 
@@ -21,12 +21,12 @@ from dbdyno.bench.postgres.binaries import WHEEL_PACKAGE, Binaries, inspect
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.database import finish_steps
 from dbdyno.move.database.programs import find_programs
+from memory_folder import roomy_memory
 from together import meanwhile
 
 
-def move_everything(databases: Databases, **environment: str) -> Databases:
-    """Make a database with every kind of object, and move it."""
-    databases.run(databases.source, *EVERYTHING.split(";\n"))
+def arrived(databases: Databases, **environment: str) -> Databases:
+    """Move the database with every kind of object."""
     done = databases.move(**environment)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "Proved: each table took as many rows as were read; the target's tables and large objects" in done.stdout
@@ -36,12 +36,22 @@ def move_everything(databases: Databases, **environment: str) -> Databases:
 
 @pytest.fixture(scope="module")
 def moved(
-    move_engine: EmbeddedPostgres, database_target: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
+    move_engine: EmbeddedPostgres,
+    database_target: EmbeddedPostgres,
+    tmp_path_factory: pytest.TempPathFactory,
+    everything: str,
 ) -> Iterator[Databases]:
     """Return the databases after the full database was moved; tests only read in them."""
-    made = Databases(move_engine, database_target, tmp_path_factory.mktemp("moved"))
-    yield move_everything(made, DBDYNO_STATE=str(made.folder / "state"))
+    made = Databases(move_engine, database_target, tmp_path_factory.mktemp("moved"), everything)
+    yield arrived(made, DBDYNO_STATE=str(made.folder / "state"))
     made.close()
+
+
+@pytest.fixture
+def used(moved: Databases) -> Iterator[str]:
+    """Return a copy of what arrived, for a test that changes it."""
+    yield make_database(moved.there, f"{moved.name}_used", f"{moved.name}_target")
+    execute(make_conninfo("", **moved.there.tcp_conninfo()), f"drop database {moved.name}_used with (force)")
 
 
 def newer() -> Binaries:
@@ -52,6 +62,13 @@ def newer() -> Binaries:
     if found is None:
         pytest.skip("the wheel of this machine has no PostgreSQL 18: make setup-test")
     return found
+
+
+@pytest.fixture(scope="module")
+def newer_engine() -> Iterator[EmbeddedPostgres]:
+    """Start a PostgreSQL of the next version."""
+    with EmbeddedPostgres(settings=SETTINGS, workdir=roomy_memory(), binaries=newer()) as running:
+        yield running
 
 
 def test_rows_sequences_and_large_objects_are_those_of_the_source(moved: Databases) -> None:
@@ -69,8 +86,7 @@ def test_pg_dump_writes_the_same_schema_of_both(moved: Databases) -> None:
     assert moved.schema(moved.source, programs) == moved.schema(moved.target, programs)
 
 
-def test_the_target_is_ready_for_use(databases: Databases) -> None:
-    moved = move_everything(databases)
+def test_the_target_is_ready_for_use(moved: Databases, used: str) -> None:
     there = moved.target
     assert moved.rows(there, "select nspname from pg_namespace where nspname ~ 'dbdyno'") == []
     assert moved.rows(there, "select count(*) from app.grand") == [(1,)]
@@ -78,10 +94,10 @@ def test_the_target_is_ready_for_use(databases: Databases) -> None:
     assert moved.rows(there, "select count(*) > 20 from pg_stats where schemaname = 'app'") == [(True,)]
     assert moved.rows(there, "select count(*) from pg_index where not indisvalid") == [(0,)]
     assert moved.rows(there, "select count(*) from pg_statistic_ext_data") == [(1,)]
-    moved.run(there, "insert into app.people (email) values ('new')")
-    assert moved.rows(there, "select id, touched from app.people where email = 'new'") == [(2001, "x;--2001")]
+    moved.run(used, "insert into app.people (email) values ('new')")
+    assert moved.rows(used, "select id, touched from app.people where email = 'new'") == [(2001, "x;--2001")]
     with pytest.raises(Exception, match="no DDL here"):
-        moved.run(there, "create table app.more (i int)")
+        moved.run(used, "create table app.more (i int)")
 
 
 def test_the_job_is_known_to_status_and_report(moved: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +123,8 @@ def test_the_result_as_json(databases: Databases) -> None:
     assert found["rows_checked"] is True
 
 
-def test_a_dry_run_lists_everything_and_changes_nothing(databases: Databases) -> None:
-    databases.run(databases.source, *EVERYTHING.split(";\n"))
-    done = databases.move("--dry-run")
+def test_a_dry_run_lists_everything_and_changes_nothing(full: Databases) -> None:
+    done = full.move("--dry-run")
     assert done.returncode == 0, done.stderr
     for words in (
         "app.people: ",
@@ -119,9 +134,9 @@ def test_a_dry_run_lists_everything_and_changes_nothing(databases: Databases) ->
         "2 foreign keys",
     ):
         assert words in done.stdout
-    assert databases.rows(databases.target, "select count(*) from pg_class where oid >= 16384") == [(0,)]
-    assert not databases.job.exists()
-    found = json.loads(databases.move("--dry-run", "--format", "json").stdout)
+    assert full.rows(full.target, "select count(*) from pg_class where oid >= 16384") == [(0,)]
+    assert not full.job.exists()
+    found = json.loads(full.move("--dry-run", "--format", "json").stdout)
     assert found["large_objects"] == 3
     assert {one["table"] for one in found["tables"]} >= {"app.people", "app.events_rest1"}
 
@@ -215,6 +230,7 @@ def test_an_object_that_was_changed_on_the_way_is_named(databases: Databases) ->
 
 
 def test_the_password_is_in_no_argument_of_pg_dump(databases: Databases, tmp_path: Path) -> None:
+    databases.over_tcp()
     real, told = find_programs(15), tmp_path / "told"
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -232,28 +248,28 @@ def test_the_password_is_in_no_argument_of_pg_dump(databases: Databases, tmp_pat
         assert engine.password not in (databases.job / "_dbdyno" / "manifest.json").read_text()
 
 
-def test_a_move_to_the_next_version_carries_optimizer_statistics(move_engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    with EmbeddedPostgres(settings=SETTINGS, binaries=newer()) as there:
-        databases = Databases(move_engine, there, tmp_path)
-        databases.run(databases.source, *EVERYTHING.split(";\n"), "analyze app.people", "analyze app.orders")
-        done = databases.move()
-        assert done.returncode == 0, done.stderr + done.stdout
-        assert "Optimizer statistics: carried from the source" in done.stdout
-        here, moved = content(databases.source), content(databases.target)
-        assert {name for name in here if here[name] != moved[name]} == set()
-        asked = "select attname, n_distinct, most_common_vals::text from pg_stats where tablename = 'orders' order by 1"
-        assert databases.rows(databases.source, asked) == databases.rows(databases.target, asked)
-        databases.close()
+def test_a_move_to_the_next_version_carries_optimizer_statistics(
+    move_engine: EmbeddedPostgres, newer_engine: EmbeddedPostgres, tmp_path: Path, everything: str
+) -> None:
+    databases = Databases(move_engine, newer_engine, tmp_path, everything)
+    databases.run(databases.source, "analyze app.people", "analyze app.orders")
+    done = databases.move()
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "Optimizer statistics: carried from the source" in done.stdout
+    here, moved = content(databases.source), content(databases.target)
+    assert {name for name in here if here[name] != moved[name]} == set()
+    asked = "select attname, n_distinct, most_common_vals::text from pg_stats where tablename = 'orders' order by 1"
+    assert databases.rows(databases.source, asked) == databases.rows(databases.target, asked)
+    databases.close()
 
 
-def test_an_older_target_is_told(move_engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    with EmbeddedPostgres(settings=SETTINGS, binaries=newer()) as here:
-        databases = Databases(here, move_engine, tmp_path)
-        databases.run(databases.source, "create table t (i int primary key)", "insert into t values (1)")
-        done = databases.move()
-        assert "the target is older (15) than the source (18)" in done.stdout, done.stderr
-        assert databases.rows(databases.target, "select i from t") == [(1,)]
-        databases.close()
+def test_an_older_target_is_told(move_engine: EmbeddedPostgres, newer_engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    databases = Databases(newer_engine, move_engine, tmp_path)
+    databases.run(databases.source, "create table t (i int primary key)", "insert into t values (1)")
+    done = databases.move()
+    assert "the target is older (15) than the source (18)" in done.stdout, done.stderr
+    assert databases.rows(databases.target, "select i from t") == [(1,)]
+    databases.close()
 
 
 def test_columns_of_an_extensions_type_arrive(databases: Databases) -> None:

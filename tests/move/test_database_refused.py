@@ -67,6 +67,7 @@ def test_a_role_that_is_no_superuser_finds_the_tables_to_analyse(databases: Data
 
 
 def test_a_target_that_others_use(databases: Databases) -> None:
+    databases.over_tcp()
     with psycopg.connect(databases.target, application_name="shop") as conn:
         conn.execute("select 1")
         untouched(databases, f"1 session of other clients: shop (postgres, 127.0.0.1/32, pid {conn.info.backend_pid})")

@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from move_lab import Lab
+from move_lab import Lab, started
 from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
 from dbdyno.move.ledger.folder import Ledger
 from fresh_dice import fresh_dice
+from waiting import until
 
 
 def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -133,17 +131,14 @@ def test_kills_at_random_instants_double_and_lose_nothing(lab: Lab, kills: int) 
     rng = fresh_dice()
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 30000) g", "create table u (like t)")
     first = ["--table", "t", "--into", "u", "--piece", "64KiB", "--rate-limit", "2MB/s", "--workers", "2"]
-    command: list[Any] = ["move", lab.dsn, "--to", lab.dsn, "--job", lab.folder / "job", *first]
-    resumed: list[Any] = ["move", "resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn, "--restart"]
+    command: list[Any] = [lab.dsn, "--to", lab.dsn, "--job", lab.folder / "job", *first]
+    resumed: list[Any] = ["resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn, "--restart"]
     for _ in range(kills):
-        words = [sys.executable, "-m", "dbdyno", *map(str, command)]
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        began = time.monotonic()
-        while process.poll() is None and time.monotonic() - began < 60 and not _staged(lab):
-            time.sleep(0.01)
-        time.sleep(rng.random() * 0.6)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process = started(*command)
+        until(lambda: not process.is_alive() or _staged(lab), 60, pause_s=0.01)  # noqa: B023  # used within this turn
+        process.join(rng.random() * 0.6)
+        process.kill()
+        process.join()
         if (lab.folder / "job" / "_dbdyno" / "manifest.json").exists():
             command = resumed if rng.random() < 0.5 else [*resumed[:-1], "--as-of-now"]
         assert lab.rows("select count(*), count(distinct id) from u") in ([(0, 0)], [(30000, 30000)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from move_lab import Lab
+from move_lab import Lab, started
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
@@ -156,26 +155,13 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
     rng = fresh_dice()
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 20000) g", "create table u (like t)")
     assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
-    command = [
-        sys.executable,
-        "-m",
-        "dbdyno",
-        "move",
-        str(lab.out),
-        "--to",
-        lab.dsn,
-        "--table",
-        "u",
-        "--mode",
-        "replace",
-    ]
     for _ in range(2):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and nothing_left(lab):
+        process = started(lab.out, "--to", lab.dsn, "--table", "u", "--mode", "replace")
+        while process.is_alive() and nothing_left(lab):
             time.sleep(0.002)
-        time.sleep(rng.random() * 0.05)
+        process.join(rng.random() * 0.05)
         process.kill()
-        process.wait()
+        process.join()
         assert lab.rows("select count(*), count(distinct x) from u") in ([(0, 0)], [(20000, 20000)])
     assert into(lab, "--table", "u", "--mode", "replace").returncode == 0
     assert content(lab, "u") == content(lab, "t")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -16,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
-from move_lab import Lab
+from move_lab import Lab, started
 
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
@@ -35,16 +34,9 @@ def table(lab: Lab) -> Lab:
     return lab
 
 
-def _move(words: list[str]) -> None:
-    sys.exit(dbdyno("move", *words).returncode)
-
-
 def begun(lab: Lab, *words: str) -> BaseProcess:
-    """Start a job in a forked process, which saves a second start of the interpreter."""
-    given = [lab.dsn, "--table", "t", "--piece", "32KiB", "--to", str(lab.out), *words]
-    process = multiprocessing.get_context("fork").Process(target=_move, args=(given,), daemon=True)
-    process.start()
-    return process
+    """Start a job that moves the table in small pieces."""
+    return started(lab.dsn, "--table", "t", "--piece", "32KiB", "--to", lab.out, *words)
 
 
 def wait_for(process: BaseProcess, lab: Lab, chunks: int) -> bool:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
-import sys
-import time
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import duckdb
 import pytest
-from move_lab import Lab
+from move_lab import Lab, started
 from test_move_in import content, goes_back, nothing_left
 
 from command_line import dbdyno
@@ -33,7 +30,7 @@ def go_on(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
     return dbdyno("move", "resume", lab.folder / "job", "--to", lab.dsn, *words)
 
 
-def numbers(lab: Lab, rows: int = 60_000) -> None:
+def numbers(lab: Lab, rows: int = 30_000) -> None:
     """Create several files, and a table for them."""
     lab.run(
         f"create table t as select g id, g % 7 k, md5(g::text) note from generate_series(1, {rows}) g",
@@ -50,19 +47,19 @@ def test_all_types_go_back_by_a_job(lab: Lab) -> None:
 
 def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
     numbers(lab)
-    lab.run("alter table u add constraint few check (id < 50000)")
+    lab.run("alter table u add constraint few check (id < 25000)")
     failed = load(lab, "--table", "u", "--workers", "1")
     assert failed.returncode == 2
     assert 'violates check constraint "few"' in failed.stderr
     status = dbdyno("move", "status", lab.folder / "job")
-    assert "60000" in status.stdout.replace(",", "").replace(" ", ""), "all was staged before it failed"
+    assert "30000" in status.stdout.replace(",", "").replace(" ", ""), "all was staged before it failed"
     assert f"dbdyno move resume {lab.folder / 'job'} --target DSN" in status.stdout
     assert "by size and time" in status.stdout
     lab.run("alter table u drop constraint few")
     staged = {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()}
     done = go_on(lab)
     assert done.returncode == 0, done.stderr
-    assert "60,000 rows added" in done.stdout
+    assert "30,000 rows added" in done.stdout
     assert {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()} == staged
     assert content(lab, "u") == content(lab, "t")
     assert nothing_left(lab)
@@ -74,7 +71,7 @@ def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
 
 def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
     numbers(lab)
-    lab.run("alter table u add constraint few check (id < 50000)")
+    lab.run("alter table u add constraint few check (id < 25000)")
     assert load(lab, "--table", "u").returncode == 2
     lab.run("alter table u drop constraint few")
     some = sorted(lab.out.glob("*.parquet"))[0]
@@ -90,7 +87,7 @@ def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
 
 def test_staging_tables_that_a_restart_emptied_are_told(lab: Lab) -> None:
     numbers(lab)
-    lab.run("alter table u add constraint few check (id < 50000)")
+    lab.run("alter table u add constraint few check (id < 25000)")
     assert load(lab, "--table", "u").returncode == 2
     name = lab.rows("select relname from pg_class where relname like 'dbdyno_move_%' order by relname desc limit 1")
     lab.run(f"truncate {name[0][0]}", "alter table u drop constraint few")
@@ -140,11 +137,10 @@ def test_what_a_job_cannot_be_of_is_said(lab: Lab, tmp_path: Path) -> None:
 
 def killed(lab: Lab, after_s: float, *words: str) -> None:
     """Run a load in a separate process that is killed at some instant."""
-    command = [sys.executable, "-m", "dbdyno", "move", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(after_s)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process = started(*words)
+    process.join(after_s)
+    process.kill()
+    process.join()
 
 
 def rounds_of_kills(lab: Lab, rounds: int, seed: int) -> int:
@@ -154,12 +150,12 @@ def rounds_of_kills(lab: Lab, rounds: int, seed: int) -> int:
     job = lab.folder / "job"
     for _ in range(rounds):
         lab.run("truncate u")
-        killed(lab, draw.uniform(0.2, 1.2), str(lab.out), "--to", lab.dsn, "--table", "u", "--job", str(job))
+        killed(lab, draw.uniform(0, 0.8), str(lab.out), "--to", lab.dsn, "--table", "u", "--job", str(job))
         kills += 1
         if not (job / "_dbdyno" / "manifest.json").exists():
             continue
         while draw.random() < 0.5:
-            killed(lab, draw.uniform(0.2, 1.0), "resume", str(job), "--to", lab.dsn)
+            killed(lab, draw.uniform(0, 0.6), "resume", str(job), "--to", lab.dsn)
             kills += 1
         last = go_on(lab)
         assert last.returncode == 0 or "the job is complete" in last.stderr, last.stderr

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import subprocess
-import sys
 import time
 from typing import Any
 
 import pytest
+from move_lab import started
 from pymysql.err import IntegrityError
 from test_move_mariadb import Maria
 
@@ -219,9 +218,9 @@ def test_kills_at_random_instants_leave_all_or_nothing(maria: Maria, kills: int)
     )
     assert maria.out_of("--table", "t", "--piece", "128KiB").returncode == 0
     job = maria.folder / "job"
-    load = ["move", maria.out, "--to", maria.url, "--table", "u", "--mode", "replace"]
-    first = ["move", maria.url, "--to", maria.url, "--job", job, "--table", "t", "--into", "v", "--rate-limit", "2MB/s"]
-    resumed: list[Any] = ["move", "resume", job, "--source", maria.url, "--to", maria.url, "--restart"]
+    load = [maria.out, "--to", maria.url, "--table", "u", "--mode", "replace"]
+    first = [maria.url, "--to", maria.url, "--job", job, "--table", "t", "--into", "v", "--rate-limit", "2MB/s"]
+    resumed: list[Any] = ["resume", job, "--source", maria.url, "--to", maria.url, "--restart"]
     across: list[Any] = first
     for _ in range(kills):
         for command, table in ((load, "u"), (across, "v")):
@@ -230,8 +229,8 @@ def test_kills_at_random_instants_leave_all_or_nothing(maria: Maria, kills: int)
             assert found in ([(0, 0)], [(30000, 30000)]), (seed, command, found)
         if (job / "_dbdyno" / "manifest.json").exists():
             across = resumed if rng.random() < 0.5 else [*resumed[:-1], "--as-of-now"]
-    assert dbdyno(*load).returncode == 0
-    done = dbdyno(*(across if across is first else [*resumed[:-1], "--as-of-now"]))
+    assert dbdyno("move", *load).returncode == 0
+    done = dbdyno("move", *(across if across is first else [*resumed[:-1], "--as-of-now"]))
     assert done.returncode == 0 or "the job is complete" in done.stderr, done.stderr
     assert maria.same("t", "u")
     assert maria.same("t", "v")
@@ -240,10 +239,9 @@ def test_kills_at_random_instants_leave_all_or_nothing(maria: Maria, kills: int)
 def _killed(maria: Maria, command: list[Any], after_s: float) -> None:
     """Run a command and kill it some time after it has created its first staging table."""
     before = set(left(maria))
-    words = [sys.executable, "-m", "dbdyno", *map(str, command)]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None and set(left(maria)) <= before:
+    process = started(*command)
+    while process.is_alive() and set(left(maria)) <= before:
         time.sleep(0.01)
-    time.sleep(after_s)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.join(after_s)
+    process.kill()
+    process.join()

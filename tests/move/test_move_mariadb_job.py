@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from move_lab import started
 from test_move_mariadb import Maria
 from test_move_mariadb_in import left
 
 from command_line import dbdyno
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import missing
+from waiting import until
 
 pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
@@ -35,7 +34,7 @@ NUMBERS = (
 def files(maria: Maria) -> None:
     """Export a table to several files."""
     maria.do(*NUMBERS)
-    assert maria.out_of("--table", "t", "--piece", "128KiB").returncode == 0
+    assert maria.out_of("--table", "t", "--piece", "512KiB").returncode == 0
 
 
 def load(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
@@ -107,20 +106,14 @@ def test_a_kill_of_a_load_at_any_instant_doubles_nothing(maria: Maria, kills: in
     job, first = maria.folder / "job", True
     given = ("--to", maria.url, "--rate-limit", "1MB/s")
     for _ in range(kills):
-        words = ["move", maria.out, "--table", "u", "--job", job] if first else ["move", "resume", job]
-        with (maria.folder / "said").open("wb") as said:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dbdyno", *map(str, (*words, *given))], stdout=said, stderr=said
-            )
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until and not left(maria):
-            time.sleep(0.01)
-        time.sleep(rng.random() * 0.8)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process = started(*((maria.out, "--table", "u", "--job", job) if first else ("resume", job)), *given)
+        until(lambda: not process.is_alive() or left(maria), 60, pause_s=0.01)  # noqa: B023  # used within this turn
+        process.join(rng.random() * 0.8)
+        process.kill()
+        process.join()
         first = not (job / "_dbdyno" / "manifest.json").exists()
         found = maria.ask("select count(*), count(distinct x) from u")
-        assert found in ([(0, 0)], [(20000, 20000)]), (seed, (maria.folder / "said").read_text())
+        assert found in ([(0, 0)], [(20000, 20000)]), seed
         if found != [(0, 0)]:
             break
     done = go_on(maria) if not first else load(maria)
@@ -242,7 +235,7 @@ def test_a_job_from_postgresql_into_a_mariadb_goes_on_in_its_types(maria: Maria)
     job = maria.folder / "job"
     for how in ("--restart", "--as-of-now"):
         begun = dbdyno(
-            *("move", maria.dsn, "--to", maria.url, "--table", "t", "--into", "u", "--job", job, "--piece", "128KiB")
+            *("move", maria.dsn, "--to", maria.url, "--table", "t", "--into", "u", "--job", job, "--piece", "256KiB")
         )
         assert (begun.returncode, "dbdyno move resume" in begun.stderr) == (2, True), begun.stderr
         chunks = sorted((job / "_dbdyno" / "chunks").glob("*.json"))

@@ -130,6 +130,14 @@ def test_the_lines_of_a_profile_add_up(path: Path, by: list[str]):
             assert total_ns == row["total_ns"]
 
 
+@pytest.fixture(scope="module")
+def all_traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[_core.TraceJob, Path]:
+    """Import all traces into one run; return the job and the run's folder."""
+    job, folder = _core.TraceJob(json.dumps({"files": [str(path) for path in TRACES]})), tmp_path_factory.mktemp("all")
+    job.import_(folder)
+    return job, folder
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -145,11 +153,10 @@ def test_the_lines_of_a_profile_add_up(path: Path, by: list[str]):
     ],
     ids=str,
 )
-def test_the_profile_of_an_import_is_that_of_its_traces(request_: JsonObject, tmp_path: Path):
-    job = _core.TraceJob(json.dumps({"files": [str(path) for path in TRACES]}))
-    job.import_(tmp_path)
+def test_the_profile_of_an_import_is_that_of_its_traces(request_: JsonObject, all_traces: tuple[_core.TraceJob, Path]):
+    job, folder = all_traces
     of_traces = json.loads(job.profile(json.dumps(request_)))
-    of_run = json.loads(_core.profile_run(tmp_path, json.dumps(request_)))
+    of_run = json.loads(_core.profile_run(folder, json.dumps(request_)))
     assert of_traces["rows"]
     for name in ("rows", "calls", "elapsed_ns", "statements", "unread", "files", "bytes", "lines"):
         assert of_run[name] == of_traces[name], name

@@ -11,12 +11,13 @@ from trace_text import trace
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.source import Traces, open_traces
+from memory_folder import roomy_memory
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def engine() -> Iterator[EmbeddedPostgres]:
-    """A server, for the modules that have none of their own."""
-    with EmbeddedPostgres() as running:
+    """A server, for the modules that have none of their own; each test makes its databases."""
+    with EmbeddedPostgres(roomy_memory()) as running:
         yield running
 
 

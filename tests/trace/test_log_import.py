@@ -23,7 +23,9 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from memory_folder import roomy_memory
 from skipped import skipped_on
+from soaked import first
 from waiting import until
 
 PREFIX = "%m [%p] %q%u@%d/%c %e "
@@ -46,11 +48,11 @@ select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalanc
 """
 
 
-@pytest.fixture(scope="module", params=[None, "18"])
+@pytest.fixture(scope="module", params=first(None, "18"))
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     with skipped_on(TargetError):
         binaries = binaries_of(request.param) if request.param else None
-    with EmbeddedPostgres(binaries=binaries, settings=SETTINGS) as running:
+    with EmbeddedPostgres(roomy_memory(), SETTINGS, binaries=binaries) as running:
         yield running
 
 

@@ -22,6 +22,7 @@ from command_line import dbdyno, on_a_terminal
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy, server_of, spin_ns
+from memory_folder import roomy_memory
 from together import together
 
 TURNS, CLIENTS = 10, 2
@@ -30,7 +31,7 @@ SECRET = "c0ffee-54321"
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
+    with EmbeddedPostgres(roomy_memory()) as running:
         pgbench(running, running.conninfo(), "-i", "-q", "-s", "1")
         yield running
 

@@ -28,6 +28,7 @@ from dbdyno.trace.source import open_traces
 from kernel_probes import require_probes
 from skipped import skipped_on
 from slow_storage import SlowStorage
+from soaked import first
 from together import meanwhile, together
 
 KINDS = ("installed", *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")))
@@ -104,8 +105,18 @@ def read(connection: Connection) -> None:
     connection.execute("select count(*) from hot")
 
 
-@pytest.mark.parametrize("end", ["commit", "rollback"])
-@pytest.mark.parametrize(("during", "name"), [(sleeps, "Timeout:PgSleep"), (thinks, THINK), (works, WORK)])
+@pytest.mark.parametrize(
+    ("during", "name", "end"),
+    first(
+        (sleeps, "Timeout:PgSleep", "commit"),
+        (thinks, THINK, "commit"),
+        (works, WORK, "commit"),
+        (thinks, THINK, "rollback"),
+        (sleeps, "Timeout:PgSleep", "rollback"),
+        (works, WORK, "rollback"),
+        count=4,
+    ),
+)
 def test_what_the_holder_of_a_row_did_is_named(
     engine: EmbeddedPostgres, tmp_path: Path, during: Callable[[Connection], None], name: str, end: str
 ) -> None:
@@ -207,7 +218,7 @@ def test_a_storage_that_syncs_slowly_is_named_before_the_locks_behind_it(tmp_pat
     assert next(iter(by_lock.meanwhile)) == "IO:WALSync"
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first(*range(2)))
 def test_shares_are_those_of_the_holders_that_the_server_names(
     engine: EmbeddedPostgres, tmp_path: Path, seed: int
 ) -> None:

@@ -30,7 +30,7 @@ select v from line where id = :id;
 update account set v = v + :v where id = :account;
 update line set seen = seen + :v where id = :id;
 """
-CASES, STEPS = 3, 60
+CASES, STEPS = 2, 60
 
 
 def replayed(run: Path, copy: JsonObject, *words: str) -> JsonObject:

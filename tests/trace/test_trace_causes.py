@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,17 +46,22 @@ PLANTED = {
 BASES: dict[str, JsonObject] = {"more orders": {"block": True}, "slow commits": {"commit_every": 5}}
 
 
-def compared(folder: Path, one: Batch, two: Batch, **question: Any) -> dict[str, Any]:
-    paths = [str(write_batch(folder / f"{name}.trc", batch)) for name, batch in zip(NAMES, (one, two), strict=True)]
-    with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
-        return compare_traces(base, other, ComparisonOptions(names=NAMES, **question))
+@functools.cache
+def compared(one: Batch, two: Batch) -> dict[str, Any]:
+    """Compare two batches once for all tests that look at this comparison; none of them changes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [
+            str(write_batch(Path(folder, f"{name}.trc"), one)) for name, one in zip(NAMES, (one, two), strict=True)
+        ]
+        with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
+            return compare_traces(base, other, ComparisonOptions(names=NAMES))
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_the_planted_cause_is_named_first_and_the_causes_add_up(tmp_path: Path, name: str):
+def test_the_planted_cause_is_named_first_and_the_causes_add_up(name: str):
     planted, words = PLANTED[name]
     base = Batch(**BASES.get(name, {}))
-    model = compared(tmp_path, base, replace(base, **planted, seed=2))
+    model = compared(base, replace(base, **planted, seed=2))
     assert model["account"]["basis"] == "run", "the client did the same work"
     first = model["reasons"][0]
     assert words in first["text"]
@@ -90,17 +97,17 @@ def test_the_statement_that_took_most_of_the_added_cpu_is_named_with_it():
     assert said == "940 ns instead of 50.0 ns of CPU for the same work; most of it in select (select …)"
 
 
-def test_the_other_way_round_the_same_cause_saves_the_time(tmp_path: Path):
-    model = compared(tmp_path, Batch(fetch_size=5), Batch(seed=2))
+def test_the_other_way_round_the_same_cause_saves_the_time():
+    model = compared(Batch(fetch_size=5), Batch(seed=2))
     assert model["verdict"]["decision"] == "faster"
     assert model["reasons"][0]["effect_ns"] < 0
     assert "123 round trips instead of 1,263: 100 rows a fetch instead of 5" in model["reasons"][0]["text"]
 
 
-def test_one_good_run_against_one_bad_names_the_plan_although_the_client_executed_once(tmp_path: Path):
+def test_one_good_run_against_one_bad_names_the_plan_although_the_client_executed_once():
     """It used to say "cannot tell": the client's executions were counted, and there was one."""
     batch = Batch(orders=200, block=True)
-    model = compared(tmp_path, batch, replace(batch, **PLAN, seed=2))
+    model = compared(batch, replace(batch, **PLAN, seed=2))
     assert model["verdict"]["decision"] == "slower"
     assert "runs with another plan (9999 instead of 1111)" in model["verdict"]["sentences"][0]
     lead = model["metrics"][0]
@@ -112,23 +119,23 @@ def test_one_good_run_against_one_bad_names_the_plan_although_the_client_execute
     assert change["time"]["decision"] == "slower"
 
 
-def test_runs_that_differ_by_chance_only_are_not_called_different(tmp_path: Path):
+def test_runs_that_differ_by_chance_only_are_not_called_different():
     batch = Batch(orders=200, block=True)
-    model = compared(tmp_path, batch, replace(batch, seed=2))
+    model = compared(batch, replace(batch, seed=2))
     assert model["verdict"]["decision"] in ("same", "unclear")
     assert model["metrics"][0]["low"] < 1 < model["metrics"][0]["high"]
 
 
-def test_what_was_done_once_decides_nothing(tmp_path: Path):
+def test_what_was_done_once_decides_nothing():
     """One execution a side: the numbers are facts, whether they repeat is not known."""
-    model = compared(tmp_path, Batch(orders=1), Batch(orders=1, lock_us=900_000))
+    model = compared(Batch(orders=1), Batch(orders=1, lock_us=900_000))
     assert model["verdict"]["decision"] == "unclear"
     assert "Cannot tell whether it would be so again" in model["verdict"]["sentences"][-1]
     assert f"{LOCK}: 1 wait" in model["verdict"]["sentences"][0], "the cause is named all the same"
 
 
-def test_two_numbers_lead_and_round_trips_are_in_the_first_only(tmp_path: Path):
-    model = compared(tmp_path, Batch(), Batch(network_us=12_000, seed=2))
+def test_two_numbers_lead_and_round_trips_are_in_the_first_only():
+    model = compared(Batch(), Batch(network_us=12_000, seed=2))
     headline = model["verdict"]["headline"]
     assert headline.startswith("bad took 14.4 times as long as good: 1.56 s instead of 108 ms of response time.")
     assert "Database time: 69.6 ms instead of 71.6 ms, 2.8 % shorter." in headline
@@ -152,26 +159,26 @@ def test_think_time_is_in_neither_number(tmp_path: Path):
     assert "left out: the client's thinking" in render_text(model, width=100, color=False)
 
 
-def test_sets_of_unequal_work_are_compared_per_execution(tmp_path: Path):
-    model = compared(tmp_path, Batch(orders=60), Batch(orders=90, network_us=900, seed=2))
+def test_sets_of_unequal_work_are_compared_per_execution():
+    model = compared(Batch(orders=60), Batch(orders=90, network_us=900, seed=2))
     assert model["account"]["basis"] == "execution"
     assert model["verdict"]["headline"].startswith("An execution of the client in bad takes ")
     assert "a round trip takes" in model["reasons"][0]["text"]
     assert "other work" in [warning["code"] for warning in model["warnings"]]
 
 
-def test_more_queries_for_the_same_transactions_are_slower_and_named(tmp_path: Path):
+def test_more_queries_for_the_same_transactions_are_slower_and_named():
     """An order that reads its lines six times has more executions, each of them short: per execution it was
     called faster."""
     one, two = Batch(commit_every=1), Batch(commit_every=1, again=5, seed=2)
-    model = compared(tmp_path, one, two)
+    model = compared(one, two)
     assert (model["account"]["basis"], model["verdict"]["decision"]) == ("run", "slower")
     assert "is executed 360 times instead of 60" in model["verdict"]["sentences"][0]
 
 
 @pytest.mark.soak
-def test_unequal_work_is_compared_per_transaction_where_the_statements_go_with_these(tmp_path: Path):
-    model = compared(tmp_path, Batch(commit_every=1), Batch(commit_every=1, again=5, orders=90, seed=2))
+def test_unequal_work_is_compared_per_transaction_where_the_statements_go_with_these():
+    model = compared(Batch(commit_every=1), Batch(commit_every=1, again=5, orders=90, seed=2))
     assert (model["account"]["basis"], model["verdict"]["decision"]) == ("transaction", "slower")
     assert model["verdict"]["headline"].startswith("A transaction in bad takes ")
     assert "is executed 6 times instead of 1 per transaction" in model["verdict"]["sentences"][0]
@@ -194,8 +201,8 @@ def test_sessions_of_unequal_transactions_are_judged_per_transaction(tmp_path: P
     assert lead["ratio"] == pytest.approx(two / one, rel=0.02)
 
 
-def test_added_round_trips_name_the_statement_that_makes_them(tmp_path: Path):
-    model = compared(tmp_path, Batch(), Batch(fetch_size=5, seed=2))
+def test_added_round_trips_name_the_statement_that_makes_them():
+    model = compared(Batch(), Batch(fetch_size=5, seed=2))
     first = model["verdict"]["sentences"][0]
     assert "5 rows a fetch instead of 100, mostly s000000000101 (select item, price" in first
 
@@ -233,36 +240,39 @@ def write_jobs(folder: Path, **planted: Any) -> Path:
     return folder
 
 
-def test_files_are_paired_by_name(tmp_path: Path):
-    """Jobs of very different lengths: pair by pair the difference is plain."""
-    one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new", gets=40)
+@pytest.fixture(scope="module")
+def paired(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Compare six jobs of very different lengths pair by pair; one file has no counterpart."""
+    folder = tmp_path_factory.mktemp("paired")
+    one, two = write_jobs(folder / "old"), write_jobs(folder / "new", gets=40)
     write_batch(two / "stray.trc", Batch())
     with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
-        model = compare_traces(base, other, ComparisonOptions(names=("old", "new"), pair=r"job(\d+)"))
-    assert model["verdict"]["decision"] == "slower"
-    assert "over 6 pairs" in model["verdict"]["sentences"][-1]
-    assert [row["key"] for row in model["pairs"]] == list("012345")
-    assert all(row["response_ns"][1] > row["response_ns"][0] for row in model["pairs"])
-    assert any("Left out, without a counterpart: stray.trc." in warning["text"] for warning in model["warnings"])
-    assert model["account"]["basis"] == "run", "the stray file is in no number"
+        return compare_traces(base, other, ComparisonOptions(names=("old", "new"), pair=r"job(\d+)"))
 
 
-def test_pairs_are_shown_in_text_and_html_the_largest_difference_first(tmp_path: Path):
-    one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new", gets=40)
-    with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
-        model = compare_traces(base, other, ComparisonOptions(names=("old", "new"), pair=r"(job\d+)"))
-    text = render_text(model, width=100, color=False)
+def test_files_are_paired_by_name(paired: dict[str, Any]):
+    """Pair by pair the difference is plain."""
+    assert paired["verdict"]["decision"] == "slower"
+    assert "over 6 pairs" in paired["verdict"]["sentences"][-1]
+    assert [row["key"] for row in paired["pairs"]] == list("012345")
+    assert all(row["response_ns"][1] > row["response_ns"][0] for row in paired["pairs"])
+    assert any("Left out, without a counterpart: stray.trc." in warning["text"] for warning in paired["warnings"])
+    assert paired["account"]["basis"] == "run", "the stray file is in no number"
+
+
+def test_pairs_are_shown_in_text_and_html_the_largest_difference_first(paired: dict[str, Any]):
+    text = render_text(paired, width=100, color=False)
     shown = text[text.index("Pairs that differ most") :].splitlines()[1:8]
     assert shown[0].split() == ["pair,", "response", "time", "old", "new", "difference", "change"]
-    assert [line.split()[0] for line in shown[1:7]] == [f"job{at}" for at in (5, 4, 3, 2, 1, 0)], "by difference"
-    assert "Pairs that differ most" in render_html(model)
-    many = [{**model["pairs"][0], "key": f"job{at}"} for at in range(12)]
-    text = render_text({**model, "pairs": many}, width=100, color=False)
+    assert [line.split()[0] for line in shown[1:7]] == list("543210"), "by difference"
+    assert "Pairs that differ most" in render_html(paired)
+    many = [{**paired["pairs"][0], "key": f"job{at}"} for at in range(12)]
+    text = render_text({**paired, "pairs": many}, width=100, color=False)
     assert "2 more" in " ".join(text.split()), text
 
 
-def test_warnings_on_two_sets_never_fill_half_a_page(tmp_path: Path):
-    model = compared(tmp_path, Batch(), Batch(seed=2))
+def test_warnings_on_two_sets_never_fill_half_a_page():
+    model = dict(compared(Batch(), Batch(network_us=12_000, seed=2)))
     long = {"code": "trace", "text": f"a.trc: {'torn ' * 400}", "next": "look"}
     model["warnings"] = [{**long, "text": f"{at} {long['text']}"} for at in range(9)]
     lines = render_text(model, width=80, color=False).splitlines()
@@ -296,9 +306,9 @@ def test_a_pattern_that_pairs_nothing_says_what_it_found(tmp_path: Path):
         compare_traces(base, base, ComparisonOptions(pair="("))
 
 
-def test_the_answer_stands_in_text_json_and_html(tmp_path: Path):
+def test_the_answer_stands_in_text_json_and_html():
     batch = Batch(orders=200, block=True)
-    model = json.loads(json.dumps(compared(tmp_path, batch, replace(batch, **PLAN, seed=2)), allow_nan=False))
+    model = json.loads(json.dumps(compared(batch, replace(batch, **PLAN, seed=2)), allow_nan=False))
     for width in (60, 80, 120):
         text = render_text(model, width=width, color=False)
         assert max(map(len, text.splitlines())) <= width

@@ -54,15 +54,18 @@ where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
 """
 COLUMNS_SQL = """
 select c.column_name, c.data_type, c.column_type, c.numeric_precision, c.numeric_scale, c.datetime_precision,
-       exists (select 1 from information_schema.check_constraints k
-               where k.constraint_schema = c.table_schema and k.table_name = c.table_name
-                 and k.check_clause = concat('json_valid(`', c.column_name, '`)')) as is_json
-from information_schema.columns c where c.table_schema = %s and c.table_name = %s order by c.ordinal_position
+       concat('json_valid(`', c.column_name, '`)') in (
+         select k.check_clause from information_schema.check_constraints k
+         where k.constraint_schema = %(schema)s and k.table_name = %(name)s) as is_json
+from information_schema.columns c where c.table_schema = %(schema)s and c.table_name = %(name)s
+order by c.ordinal_position
 """
+"""Columns of a table; with the columns' own schema and table, the server would open all tables for each column."""
 KEY_SQL = """
-select s.column_name, c.data_type from information_schema.statistics s
-join information_schema.columns c using (table_schema, table_name, column_name)
-where s.table_schema = %s and s.table_name = %s and s.index_name = 'PRIMARY' and s.seq_in_index = 1
+select c.column_name, c.data_type from information_schema.columns c
+where c.table_schema = %(schema)s and c.table_name = %(name)s and c.column_name in (
+  select s.column_name from information_schema.statistics s
+  where s.table_schema = %(schema)s and s.table_name = %(name)s and s.index_name = 'PRIMARY' and s.seq_in_index = 1)
 """
 
 
@@ -119,14 +122,16 @@ def _table(conn: Any, schema: str, name: str, request: Request) -> Table:
 def columns_of(conn: Any, schema: str, name: str, as_text: Sequence[str] = ()) -> tuple[Column, ...]:
     """Return the columns of a table, each with the type in which it is moved."""
     with conn.cursor() as cursor:
-        cursor.execute(COLUMNS_SQL, [schema, name])
+        cursor.execute(COLUMNS_SQL, {"schema": schema, "name": name})
         heads = [one[0] for one in cursor.description]
         found = [dict(zip(heads, row, strict=True)) for row in cursor.fetchall()]
     return tuple(typed_columns(found, as_text))
 
 
 def _key(conn: Any, schema: str, name: str) -> str:
-    found = rows(conn, KEY_SQL, [schema, name])
+    with conn.cursor() as cursor:
+        cursor.execute(KEY_SQL, {"schema": schema, "name": name})
+        found = cursor.fetchall()
     return str(found[0][0]) if found and found[0][1].lower() in INTEGERS else ""
 
 

@@ -167,7 +167,7 @@ def match_target(conn: Any, database: str, load_request: LoadRequest, heads: Hea
 
 def _fields(conn: Any, schema: str, name: str, load_request: LoadRequest, heads: Heads) -> list[Field]:
     with conn.cursor() as cursor:
-        cursor.execute(COLUMNS_SQL, [schema, name])
+        cursor.execute(COLUMNS_SQL, {"schema": schema, "name": name})
         known = {one[0]: one for one in cursor.fetchall()}
         cursor.execute(GENERATED_SQL, [schema, name])
         words = {one[0]: one for one in cursor.fetchall()}
