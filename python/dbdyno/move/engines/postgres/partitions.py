@@ -39,11 +39,14 @@ from pg_catalog.pg_class c where c.oid = %s::oid
 TREE_ODD_SQL = """
 select coalesce(
     (select 'partition ' || c.relname || ' is a foreign table' from pg_catalog.pg_class c
-     where c.oid = any(%(tree)s::oid[]) and c.relkind not in ('r', 'p') limit 1),
+     where c.oid = any(%(tree)s::oid[]) and c.relkind not in ('r', 'p')
+     order by c.relname limit 1),
     (select 'it has the trigger ' || t.tgname from pg_catalog.pg_trigger t
-     where t.tgrelid = any(%(tree)s::oid[]) and not t.tgisinternal limit 1),
+     where t.tgrelid = any(%(tree)s::oid[]) and not t.tgisinternal
+     order by t.tgname limit 1),
     (select 'the foreign key ' || n.conname || ' names it' from pg_catalog.pg_constraint n
-     where n.confrelid = any(%(tree)s::oid[]) and n.contype = 'f' limit 1),
+     where n.confrelid = any(%(tree)s::oid[]) and n.contype = 'f'
+     order by n.conparentid <> 0, n.conname limit 1),
     (select 'it is published' from pg_catalog.pg_publication_rel p where p.prrelid = any(%(tree)s::oid[]) limit 1))
 """
 LIKE = "including defaults including generated including constraints including storage including comments"
