@@ -138,7 +138,7 @@ def test_probes_of_a_host_run_nothing_of_the_folder_they_are_started_in(hostile:
         ("snap", "take", "--target", "postgresql://127.0.0.1:1/none"),
         ("cells", "setup-keys", "--help"),
         ("cells", "run", "--hosts", "127.0.0.1:1", "--timeout", "1", "list cell"),
-        ("model", "list"),
+        ("model", "show", "san"),
         ("rehearse", "postgresql://127.0.0.1:1/none", "--new", "version=17", "--load", "statements"),
         ("rehearse", "OLD", "--new", "version=18", "--upgrade", "copy=.", "--load", "statements"),
         ("studies",),
