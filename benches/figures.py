@@ -58,6 +58,20 @@ def with_bytecode(folder: Path) -> dict[str, str]:
     return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
 
 
+def dbdyno(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command whose cost is not measured, and returns what it printed.
+
+    In a smoke it runs within this process: to start Python and to import the package costs as much as most commands.
+    """
+    if SMOKE:
+        sys.path.append(str(ROOT / "tests"))
+        from command_line import dbdyno as within
+
+        return within(*words, **environment)
+    command = [sys.executable, "-m", "dbdyno", *words]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
 def lacks(reason: str) -> NoReturn:
     """Ends a bench that lacks what it measures with, and says what."""
     print(reason, file=sys.stderr)

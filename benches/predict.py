@@ -21,15 +21,13 @@ import contextlib
 import json
 import os
 import random
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from figures import figure, lacks, parse
+from figures import dbdyno, figure, lacks, parse
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.catalogue import device_of
@@ -180,10 +178,7 @@ def run(plan: str, folder: Path, work: Path, name: str) -> Path:
     if list(out.glob("*/analysis.json")):
         return next(path.parent for path in out.glob("*/manifest.json"))
     file.write_text(plan)
-    command = [sys.executable, "-m", "dbdyno", "run", str(file), "--out", str(out)]
-    done = subprocess.run(
-        command, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False
-    )
+    done = dbdyno("run", str(file), "--out", str(out), TMPDIR=str(folder))
     if done.returncode not in (0, 1):
         lacks(f"{name}: {done.stderr.strip()[-600:]}")
     return next(path.parent for path in out.glob("*/manifest.json"))

@@ -20,11 +20,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from figures import figure, parse
+from figures import SMOKE, figure, parse
 
 from dbdyno import _core
 
-BYTES = 64 << 20
+BYTES = 8 << 20 if SMOKE else 64 << 20
 QUANTILES = {"p50": "50.000000", "p99": "99.000000"}
 
 

@@ -29,7 +29,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -108,8 +108,10 @@ def long_stretch(target: Postgres, days: float, statements: int, sessions: int) 
         store.mkdir()
         count = round(days * 1440)
         started = time.perf_counter()
-        with ProcessPoolExecutor(1, get_context("spawn")) as writer:  # a child counts the memory of who starts it
-            writer.submit(write, Made(store, like, count + 1, statements, sessions)).result()
+        made = Made(store, like, count + 1, statements, sessions)
+        # A child counts the memory of who starts it.
+        with ThreadPoolExecutor(1) if SMOKE else ProcessPoolExecutor(1, get_context("spawn")) as writer:
+            writer.submit(write, made).result()
         what = f"{count} sub-intervals of {statements} statements, 100 tables and {sessions} sampled sessions"
         print(f"{what} made in {time.perf_counter() - started:.0f} s")
         half = count // 2 + 1

@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", help=argparse.SUPPRESS)
-    options = parse(parser, rows=400_000, rounds=1)
+    options = parse(parser, rows=100_000, rounds=1)
     if options.peer:
         peer(options.peer)
         return

@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from figures import SMOKE, figure, lacks, parse, with_bytecode
+from figures import SMOKE, dbdyno, figure, lacks, parse, with_bytecode
 from packed_store import Made, write
 
 from dbdyno.bench.postgres.server import open_target
@@ -146,15 +146,14 @@ def _store(folder: Path, given: argparse.Namespace) -> int:
     began = time.perf_counter()
     write(made)
     words = ["snap", "sessions", "1", str(made.count), "--store", str(folder / "snaps")]
-    subprocess.run([sys.executable, "-m", "dbdyno", *words], check=True, stdout=subprocess.DEVNULL)
+    dbdyno(*words).check_returncode()
     print(f"{made.count} snapshots and their sums made in {time.perf_counter() - began:.0f} s", flush=True)
     return made.at_s(made.count)
 
 
 def _runs(folder: Path, count: int) -> None:
     (folder / "plan.toml").write_text(PLAN)
-    words = ["run", str(folder / "plan.toml"), "--out", str(folder / "runs")]
-    subprocess.run([sys.executable, "-m", "dbdyno", *words], check=False, capture_output=True)
+    dbdyno("run", str(folder / "plan.toml"), "--out", str(folder / "runs"))
     (first,) = (folder / "runs").iterdir()
     for at in range(count - 1):
         shutil.copytree(first, folder / "runs" / f"{first.name}-{at}")

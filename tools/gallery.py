@@ -29,8 +29,14 @@ PAGES = ROOT / "docs" / "gallery"
 ADDRESS = "postgresql://me@db1/shop"
 BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]+\]\(([\w.-]+\.(?:svg|png))\)")
-SMALL = {"run": ("--quick", "--blocks", "2")}
-"""Options by which a test makes a command small; the last of an option counts."""
+SMALL = {
+    "run": ("--quick", "--blocks", "2"),
+    "flash-log": ("--set", "sessions=4"),
+    "flash-primer": ("--set", "spare=0.28"),
+    "queue-depth": ("--set", "jobs=1,2,4"),
+    "redo-device": ("--set", "sessions=1"),
+}
+"""Options by which a test makes a command or a study small; the last of an option counts."""
 
 Run = Callable[[Sequence[str], Path], tuple[int, str]]
 """Runs `dbdyno` with these words in a folder; returns the exit code and all output."""
@@ -86,7 +92,7 @@ def carry_out(page: Page, folder: Path, run: Run, *, small: bool = False) -> tup
                 subprocess.run([program, *given], cwd=folder, check=True)
                 continue
             if small:
-                given += SMALL.get(words[0], ())
+                given += [option for word in words[:2] for option in SMALL.get(word, ())]
             code, said = run(given, folder)
             if code not in (0, 1):
                 raise RuntimeError(f"{page.path.name}: {shlex.join(words)} ended with {code}:\n{said}")

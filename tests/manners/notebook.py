@@ -93,6 +93,7 @@ page = dbdyno.write_html(analysis, "report.html")
 '''
 CELLS = [(kind, source.strip()) for kind, _, source in (part.partition("\n") for part in _SOURCE.split("%% ")[1:])]
 """Kind and source of each cell."""
+TURN = 'turn = "200ms"'
 
 
 @contextlib.contextmanager
@@ -105,15 +106,17 @@ def _inside(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def executed(folder: Path) -> tuple[list[TableRow], JsonObject]:
-    """Execute the cells in a folder; return the cells with their outputs, and the names that they defined."""
+def executed(folder: Path, turn: str = TURN) -> tuple[list[TableRow], JsonObject]:
+    """Execute the cells in a folder, with turns of this length; return the cells with their outputs, and the names that
+    they defined.
+    """
     names: JsonObject = {}
     cells: list[TableRow] = []
     with _inside(folder):
         for number, (kind, source) in enumerate(CELLS):
             cell: JsonObject = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
             if kind == "code":
-                cell |= {"execution_count": number, "outputs": _shown(source, names)}
+                cell |= {"execution_count": number, "outputs": _shown(source.replace(TURN, turn), names)}
             cells.append(cell)
     return cells, names
 

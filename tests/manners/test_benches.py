@@ -5,12 +5,18 @@ A bench was broken for weeks, since nothing ran it.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import json
 import os
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -46,13 +52,59 @@ def test_every_bench_is_among_those_that_make_bench_runs():
     assert {path.stem for path in BENCHES.glob("*.py")} - HELPERS == set(page.BENCHES)
 
 
-@pytest.mark.parametrize("name", page.BENCHES)
-def test_it_runs_in_its_smallest_size(name: str):
-    done = bench(name, "--smoke")
+@contextlib.contextmanager
+def benches_anew() -> Iterator[None]:
+    """Let benches be imported with this command line, and forget them afterwards: other tests have their names."""
+    names = {path.stem for path in BENCHES.glob("*.py")}
+    before = {name: sys.modules.pop(name) for name in names & sys.modules.keys()}
+    with mock.patch.object(sys, "path", [str(BENCHES), *sys.path]):
+        try:
+            yield
+        finally:
+            for name in names:
+                sys.modules.pop(name, None)
+            sys.modules.update(before)
+
+
+def smoke(name: str) -> subprocess.CompletedProcess[str]:
+    """Run a bench at its smallest size within the test process, whose imports and data folders it uses.
+
+    As in a process of its own, warnings stop nothing.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    command = [f"benches/{name}.py", "--smoke"]
+    with (
+        mock.patch.object(sys, "argv", command),
+        benches_anew(),
+        warnings.catch_warnings(action="ignore"),
+        contextlib.chdir(ROOT),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = importlib.import_module(name).main() or 0
+        except SystemExit as ending:
+            code = ending.code
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
+def check(done: subprocess.CompletedProcess[str]) -> None:
+    """Skip the test if the bench lacks what it measures with; fail it if the bench failed or printed nothing."""
     if done.returncode == LACKS:
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", page.BENCHES)
+def test_it_runs_in_its_smallest_size(name: str):
+    check(smoke(name))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", page.BENCHES)
+def test_it_runs_as_a_command(name: str):
+    check(bench(name, "--smoke"))
 
 
 def line(**more: Any) -> dict[str, Any]:

@@ -111,11 +111,17 @@ def test_a_page_s_picture_runs_nothing_of_the_folder_it_is_drawn_in(hostile: Hos
     assert hostile.taken == []
 
 
-def test_a_run_of_commands_starts_no_program_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
-    own = (
-        'title = "c"\n[workload]\ncommand = "sleep 0.001"\n[schedule]\nblocks = 2\nturn = "40ms"\n[[arm]]\nname = "a"\n'
+def test_a_run_of_commands_starts_no_program_of_the_folder_it_is_started_in(
+    hostile: HostileFolder, tmp_path: Path
+) -> None:
+    """Neither a command found on PATH, nor what a script starts: it finds others by the PATH that it was given."""
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nls >/dev/null; uname >/dev/null\n")
+    script.chmod(0o755)
+    (hostile.folder / "plan.toml").write_text(
+        'title = "c"\n[workload]\ncommand = "sleep 0.001"\n[schedule]\nblocks = 2\nturn = "40ms"\n'
+        f'[[arm]]\nname = "found"\n[[arm]]\nname = "script"\ncommand = "{script}"\n'
     )
-    (hostile.folder / "plan.toml").write_text(own)
     done = dbdyno(hostile, "run", "plan.toml")
     assert done.returncode in (0, 1), done.stderr
     assert hostile.taken == []
@@ -138,7 +144,7 @@ def test_probes_of_a_host_run_nothing_of_the_folder_they_are_started_in(hostile:
         ("snap", "take", "--target", "postgresql://127.0.0.1:1/none"),
         ("cells", "setup-keys", "--help"),
         ("cells", "run", "--hosts", "127.0.0.1:1", "--timeout", "1", "list cell"),
-        ("model", "list"),
+        ("model", "show", "san"),
         ("rehearse", "postgresql://127.0.0.1:1/none", "--new", "version=17", "--load", "statements"),
         ("rehearse", "OLD", "--new", "version=18", "--upgrade", "copy=.", "--load", "statements"),
         ("studies",),
@@ -212,18 +218,7 @@ def test_a_relative_entry_of_path_names_no_program(hostile: HostileFolder, monke
     assert search_folders(":.:bin:/usr/bin:") == [Path("/usr/bin")]
 
 
-def test_what_we_start_starts_nothing_of_the_folder_either(hostile: HostileFolder, tmp_path: Path) -> None:
-    """A program on PATH that is a script: it finds others by the PATH that it was given."""
-    script = tmp_path / "script"
-    script.write_text("#!/bin/sh\nls >/dev/null; uname >/dev/null\n")
-    script.chmod(0o755)
-    plan = (
-        f'title = "c"\n[workload]\ncommand = "{script}"\n[schedule]\nblocks = 2\nturn = "40ms"\n[[arm]]\nname = "a"\n'
-    )
-    (hostile.folder / "plan.toml").write_text(plan)
-    done = dbdyno(hostile, "run", "plan.toml")
-    assert done.returncode in (0, 1), done.stderr
-    assert hostile.taken == []
+def test_what_we_start_has_no_folder_on_path_that_is_not_absolute() -> None:
     for env in (python_environment({"PATH": ".:/bin:"}), child_environment({"PATH": ":/bin:shared"})):
         assert env["PATH"] == "/bin"
     assert "PATH" not in child_environment({}) and child_environment({"PATH": "."})["PATH"] == os.defpath

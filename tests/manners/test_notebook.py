@@ -16,7 +16,7 @@ pytest.importorskip("polars", reason="polars not found; make setup-test installs
 
 @pytest.mark.long
 def test_every_cell_runs_and_the_arms_differ(tmp_path: Path) -> None:
-    cells, names = notebook.executed(tmp_path)
+    cells, names = notebook.executed(tmp_path, turn='turn = "100ms"')
     assert [cell["source"] for cell in cells] == [source for _, source in notebook.CELLS]
     compared = names["compared"]
     assert compared.ratio < 0.95 and compared.blocks == 8

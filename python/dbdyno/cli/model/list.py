@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dbdyno.base.errors import ModelError, PlanError
-from dbdyno.cli.output import Output, format_options, show_rows
+from dbdyno.cli.output import FORMATS, Output, form_of, format_options, show_rows
 
 
 @click.command("list")
@@ -14,6 +14,7 @@ def command(output: Output) -> None:
     """List the machines that come with dbdyno: name, title, parts, and the studies that suit them."""
     from dbdyno.model.describe import list_machines
 
+    form_of(output, FORMATS)  # refuses a file before the studies are tried
     rows = [{**row, "suits": ", ".join(_suits(row["name"]))} for row in list_machines()]
     show_rows(rows, output)
 
