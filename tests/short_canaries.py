@@ -12,10 +12,7 @@ from unittest import mock
 
 import pytest
 
-MESSAGES = 5
-LOOP_STEPS = 5_000
-WAKE_UPS = 2
-STEPS = 20_000
+from short_command import SHORT
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -23,5 +20,5 @@ def short_canaries() -> Iterator[None]:
     """Shorten the canaries of runs in the test process."""
     from dbdyno.bench import canary
 
-    with mock.patch.multiple(canary, MESSAGES=MESSAGES, LOOP_STEPS=LOOP_STEPS, WAKE_UPS=WAKE_UPS, STEPS=STEPS):
+    with mock.patch.multiple(canary, **SHORT):
         yield
