@@ -78,7 +78,8 @@ def killed(lab_in, dsn, tmp_path_factory) -> Killed:
         before = delay()
         killed_with_its_guardian(lab, delay)
         shutil.copytree(lab.folder, kept)
-    set_delay(dsn, "reset wal_writer_delay")
+        set_delay(dsn, "reset wal_writer_delay")
+        assert until(lambda: delay() == before)
     return Killed(lab, kept, before)
 
 
