@@ -1,8 +1,8 @@
-"""Canaries of live runs in tests: each takes a tenth of its usual time.
+"""Canaries of live runs in tests: few messages to an idle core, few wake-ups of a thread, short computations.
 
-Canaries before each block kept a core busy for 40 ms (wake-ups of an idle core), 10 ms (CPU loop), 100 ms (choice of
-processor) and 40 ms (busy hyperthread): a quarter of what a small run costs. The CPU loop makes warnings only, and no
-gate looks at the others; what they say of the processors is tested with their usual length in the Rust tests.
+Before each block, canaries kept the cores busy for 190 ms, which is as long as the turns of a small run last: 100 ms to
+see where woken threads run, 40 ms to compare cores, 40 ms for messages to an idle core and 10 ms for the CPU loop. No
+gate withholds a verdict because of these figures.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from unittest import mock
 
 import pytest
 
-MESSAGES = 5
-LOOP_STEPS = 5_000
-STEPS = 20_000
-WAKE_UPS = 4
+from short_command import SHORT
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -23,6 +20,5 @@ def short_canaries() -> Iterator[None]:
     """Shorten the canaries of runs in the test process."""
     from dbdyno.bench import canary
 
-    short = {"MESSAGES": MESSAGES, "LOOP_STEPS": LOOP_STEPS, "STEPS": STEPS, "WAKE_UPS": WAKE_UPS}
-    with mock.patch.multiple(canary, **short):
+    with mock.patch.multiple(canary, **SHORT):
         yield

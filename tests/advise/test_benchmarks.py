@@ -43,9 +43,12 @@ SETTINGS: dict[str, Any] = {"shared_buffers": "8MB", "autovacuum": "off"}
 SETUP = (
     "create table counters (id int primary key, n int)",
     "insert into counters select i, 0 from generate_series(1, 50) i",
+    "create table heap (id serial, n int)",
+    "checkpoint",
+)
+LARGE = (
     "create table large (id int primary key, n int, note text)",
     "insert into large select i, i, repeat('x', 200) from generate_series(1, 120000) i",
-    "create table heap (id serial, n int)",
     "vacuum analyze large",
     "checkpoint",
 )
@@ -66,6 +69,15 @@ def server() -> Iterator[EmbeddedPostgres]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def with_large(server: EmbeddedPostgres) -> EmbeddedPostgres:
+    """Return the server with a table that does not fit into its shared buffers."""
+    import planted_faults as planted
+
+    planted.run(server, *LARGE)
+    return server
+
+
 def advised(server: EmbeddedPostgres, folder: Path, script: str, **more: Any) -> dict[str, Any]:
     """Run this script as a benchmark, and return what the rules for benchmarks find in the run."""
     known = {"sessions": 4, "load": "", "blocks": 6, "warmup": 1, "turn": "400ms", "verdict": ""}
@@ -84,7 +96,7 @@ def of(model: JsonObject, rule: str) -> JsonObject:
 
 
 def test_one_hot_row_and_writes_without_autovacuum_and_checkpoints(server: EmbeddedPostgres, tmp_path: Path) -> None:
-    model = advised(server, tmp_path, ONE_ROW)
+    model = advised(server, tmp_path, ONE_ROW, turn="150ms")
     found = of(model, "hot_block")
     assert found["subject"] in ("transactionid", "tuple") and found["figures"]["waits for locks and latches"] > 0.4
     assert of(model, "unvacuumed_benchmark")["figures"]["rows written by a transaction"] == pytest.approx(1, rel=0.4)
@@ -92,8 +104,8 @@ def test_one_hot_row_and_writes_without_autovacuum_and_checkpoints(server: Embed
 
 
 @pytest.mark.soak
-def test_a_sound_run_of_look_ups_has_none(server: EmbeddedPostgres, tmp_path: Path) -> None:
-    model = advised(server, tmp_path, READS, sessions=2, blocks=8, turn="600ms")
+def test_a_sound_run_of_look_ups_has_none(with_large: EmbeddedPostgres, tmp_path: Path) -> None:
+    model = advised(with_large, tmp_path, READS, sessions=2, blocks=8, turn="600ms")
     assert [one["rule"] for one in model["findings"]] == []
     assert {"hot_block", "no_physical_io", "lock_step", "growing_work", "too_few_results"} <= set(model["clean"])
 
@@ -113,14 +125,14 @@ def test_clients_in_lock_step(server: EmbeddedPostgres, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_client_that_pauses_inside_of_its_transaction(server: EmbeddedPostgres, tmp_path: Path) -> None:
-    figures = of(advised(server, tmp_path, PAUSES), "client_bound")["figures"]
+def test_a_client_that_pauses_inside_of_its_transaction(with_large: EmbeddedPostgres, tmp_path: Path) -> None:
+    figures = of(advised(with_large, tmp_path, PAUSES), "client_bound")["figures"]
     assert figures["ClientRead inside of transactions"] > 0.5
 
 
 @pytest.mark.soak
-def test_a_tail_in_a_closed_loop_from_too_few_blocks(server: EmbeddedPostgres, tmp_path: Path) -> None:
-    model = advised(server, tmp_path, READS, blocks=3, verdict='[verdict]\nmetric = "p99"')
+def test_a_tail_in_a_closed_loop_from_too_few_blocks(with_large: EmbeddedPostgres, tmp_path: Path) -> None:
+    model = advised(with_large, tmp_path, READS, blocks=3, verdict='[verdict]\nmetric = "p99"')
     assert of(model, "closed_loop")["figures"]["metric of the verdict"] == "p99"
     assert of(model, "too_few_results")["figures"]["blocks that count"] == 3
 

@@ -57,7 +57,7 @@ def advised(*rows: PredictedEffect) -> dict[str, dict[str, object]]:
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute effects from few, short simulations, which are enough to show their sign."""
     monkeypatch.setattr(effects, "DRAWS", 2)
-    monkeypatch.setattr(effects, "TRANSACTIONS", 600)
+    monkeypatch.setattr(effects, "TRANSACTIONS", 200)
 
 
 @pytest.fixture(scope="module")

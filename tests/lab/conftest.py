@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from lab_help import Delay
+from lab_help import TWO_ARMS, Delay
 from model_desk import Desk
 
+import short_command
 from command_line import dbdyno
 from dbdyno.base.decisions import WITHHOLDING
 
@@ -31,7 +34,7 @@ class Lab:
         self.dsn = dsn
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "dbdyno", *arguments]
+        return [sys.executable, short_command.__file__, *arguments]
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command and check its exit code; 1 is also accepted from `compare` (an arm is slower), and from `run`
@@ -100,6 +103,38 @@ overhead_blocks = 0
 def lab(tmp_path: Path, dsn: str) -> Lab:
     """Return a laboratory in an empty folder."""
     return Lab(tmp_path, dsn)
+
+
+@pytest.fixture(scope="session")
+def lab_in(
+    tmp_path_factory: pytest.TempPathFactory, dsn: str
+) -> Callable[[str], contextlib.AbstractContextManager[Lab]]:
+    """Return a function that makes a laboratory for several tests; while it is open, its state folder is its own."""
+
+    @contextlib.contextmanager
+    def make(name: str) -> Iterator[Lab]:
+        lab = Lab(tmp_path_factory.mktemp(name), dsn)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DBDYNO_STATE", str(lab.folder / "state"))
+            patch.setenv("DBDYNO_CONFIG", str(lab.folder / "config.toml"))
+            yield lab
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def shared_run(lab_in) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Run the small plan of two arms once, with its page; return its folder, which stays as it is, and what it
+    printed."""
+    with lab_in("shared_run") as lab:
+        return lab.folder / "runs", lab("run", lab.plan(TWO_ARMS), "--seed", "7")
+
+
+@pytest.fixture
+def lab_with_run(lab: Lab, shared_run: tuple[Path, subprocess.CompletedProcess[str]]) -> Lab:
+    """Return a laboratory with a copy of the shared run, which the test may change."""
+    shutil.copytree(shared_run[0], lab.folder / "runs")
+    return lab
 
 
 @pytest.fixture

@@ -92,21 +92,19 @@ def test_a_role_that_lacks_rights(lab, server, dsn):
         conn.execute("drop role poor")
 
 
-def test_a_torn_part_is_left_out_and_said(lab):
-    lab("run", lab.plan(TWO_ARMS))
-    run = next((lab.folder / "runs").iterdir())
+def test_a_torn_part_is_left_out_and_said(lab_with_run):
+    run = next((lab_with_run.folder / "runs").iterdir())
     part = run / "calls" / "b000002.parquet"
     part.write_bytes(part.read_bytes()[:-100])
-    done = lab("compare", "last")
+    done = lab_with_run("compare", "last")
     assert "b000002.parquet" in done.stdout
-    assert "left out" in lab("sql", "select count(*) from calls", code=2).stderr
+    assert "left out" in lab_with_run("sql", "select count(*) from calls", code=2).stderr
 
 
-def test_a_manifest_that_is_torn(lab):
-    lab("run", lab.plan(TWO_ARMS))
-    run = next((lab.folder / "runs").iterdir())
+def test_a_manifest_that_is_torn(lab_with_run):
+    run = next((lab_with_run.folder / "runs").iterdir())
     (run / "manifest.json").write_text('{"schema": 1, "tit')
-    done = lab("compare", str(run), code=2)
+    done = lab_with_run("compare", str(run), code=2)
     assert "manifest.json" in done.stderr
 
 
@@ -138,12 +136,11 @@ def test_words_that_are_not_known(lab, words):
     assert done.stderr.strip()
 
 
-def test_sql_on_evidence_may_read_nothing_else(lab):
-    lab("run", lab.plan(TWO_ARMS))
+def test_sql_on_evidence_may_read_nothing_else(lab_with_run):
     for text in (
         "select * from read_text('/etc/passwd')",
         "copy calls to '/tmp/x.csv'",
         "attach '/tmp/x.db'",
         "selec 1",
     ):
-        assert lab("sql", text, code=2).stderr.startswith("dbdyno: ")
+        assert lab_with_run("sql", text, code=2).stderr.startswith("dbdyno: ")

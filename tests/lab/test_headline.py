@@ -124,21 +124,20 @@ def test_arms_and_metrics_give_one_number_for_throughput(lab):
     assert np.allclose(shown, [row["base_value"], row["value"]], rtol=1e-9)
 
 
-def test_a_clock_that_was_set_back_an_hour_is_named_and_compare_lives(lab):
+def test_a_clock_that_was_set_back_an_hour_is_named_and_compare_lives(lab_with_run):
     """Regression: every later `compare` ended with an internal error."""
-    lab("run", lab.plan(TWO_ARMS, blocks=3))
     for shift_s, said in ((-3600, "by -3.6e+03 s before block 2"), (7200, "by +3.6e+03 s before block 2")):
-        for file in sorted((run_of(lab) / "blocks").glob("*.json")):
+        for file in sorted((run_of(lab_with_run) / "blocks").glob("*.json")):
             record = json.loads(file.read_text())
             record["report"].pop("clock_step_ns", None)  # as evidence was before the clock was kept
             if record["index"] >= 2:
                 record["started_ns"] += shift_s * SECOND
                 record["ended_ns"] += shift_s * SECOND
             file.write_text(json.dumps(record))
-        manifest = json.loads((run_of(lab) / "manifest.json").read_text())
+        manifest = json.loads((run_of(lab_with_run) / "manifest.json").read_text())
         manifest.pop("wall_s", None)
-        (run_of(lab) / "manifest.json").write_text(json.dumps(manifest))
-        model = json.loads(lab("compare", "last", "--format", "json").stdout)
+        (run_of(lab_with_run) / "manifest.json").write_text(json.dumps(manifest))
+        model = json.loads(lab_with_run("compare", "last", "--format", "json").stdout)
         gate = next(gate for gate in model["gates"] if gate["code"] == "clock")
         assert gate["ok"] is False
         assert said in gate["text"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS
 from dbdyno.bench.mariadb.clients import environment_of
-from mariadb_server import missing
+from mariadb_server import MariaServer, missing
 
 PLAN = """title = "clients"
 [target]
@@ -39,9 +40,17 @@ MODES = ("prepared", "binds", "literals")
 CLIENTS = "".join(f'[[arm]]\nname = "{mode}"\nclient = "jdbc"\nstatement_mode = "{mode}"\n' for mode in MODES)
 
 
-def written(folder: Path, arms: str) -> str:
-    (folder / "plan.toml").write_text(PLAN + arms)
+def written(folder: Path, arms: str, dsn: str = "mariadb") -> str:
+    (folder / "plan.toml").write_text(PLAN.replace('dsn = "mariadb"', f'dsn = "{dsn}"') + arms)
     return "plan.toml"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MariaServer]:
+    if why := missing():
+        pytest.skip(why)
+    with MariaServer() as running:
+        yield running
 
 
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))
@@ -62,20 +71,20 @@ def test_connector_j_does_the_same_as_our_own_load_and_tells_errors_in_the_same_
     assert "MariaDB Connector/J 3" in manifest["arms"][1]["changes"]["client"]
 
 
-@pytest.mark.skipif(bool(missing()), reason=str(missing()))
-def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(tmp_path: Path) -> None:
-    refused = dbdyno("client", "check", "psycopg", "--target", "mariadb", cwd=tmp_path)
+def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(
+    server: MariaServer, tmp_path: Path
+) -> None:
+    refused = dbdyno("client", "check", "psycopg", "--target", server.dsn, cwd=tmp_path)
     assert refused.returncode == 2 and "the client psycopg has no driver for this engine" in refused.stderr
     if (gone := BUILTIN_CLIENTS["jdbc"].missing()) is not None:
         pytest.skip(gone)
-    done = dbdyno("client", "check", "jdbc", "--target", "mariadb", "--format", "json", cwd=tmp_path)
+    done = dbdyno("client", "check", "jdbc", "--target", server.dsn, "--format", "json", cwd=tmp_path)
     found = {row["check"]: row for row in json.loads(done.stdout)}
     assert {name for name, row in found.items() if row["verdict"] == "failed"} == set(), done.stdout
     assert found["honours the fetch size"]["verdict"] == "noted"
     assert "MariaDB Connector/J" in found["starts"]["detail"]
 
 
-@pytest.mark.skipif(bool(missing()), reason=str(missing()))
 @pytest.mark.parametrize(
     ("arm", "words"),
     [
@@ -84,8 +93,9 @@ def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(t
         ("fetch_size = 10", "fetch_size needs an external client"),
     ],
 )
-def test_what_no_client_of_mariadb_can_do_is_refused(tmp_path: Path, arm: str, words: str) -> None:
-    done = dbdyno("plan", "check", written(tmp_path, f'[[arm]]\nname = "a"\n{arm}\n'), cwd=tmp_path)
+def test_what_no_client_of_mariadb_can_do_is_refused(server: MariaServer, tmp_path: Path, arm: str, words: str) -> None:
+    plan = written(tmp_path, f'[[arm]]\nname = "a"\n{arm}\n', server.dsn)
+    done = dbdyno("plan", "check", plan, cwd=tmp_path)
     assert done.returncode == 2 and words in done.stderr
 
 

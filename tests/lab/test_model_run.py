@@ -84,7 +84,7 @@ def test_arms_of_a_block_draw_the_same_numbers_so_an_arm_against_itself_is_equal
 
 
 def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
-    plan = desk.plan(blocks=16, transactions=4_000)
+    plan = desk.plan(blocks=10, transactions=4_000)
     process = subprocess.Popen(
         [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "5"],
         cwd=desk.folder,
@@ -102,7 +102,7 @@ def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
     run = desk.run()
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
     whole = len(list((run / "blocks").iterdir()))
-    assert 2 <= whole < 16
+    assert 2 <= whole < 10
     assert not list(run.rglob("*.tmp"))
     desk("run", "--resume", "last")
     desk("run", plan, "--seed", "5")
@@ -110,7 +110,7 @@ def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
         [json.loads(p.read_text())["report"]["hash"] for p in sorted((at / "blocks").iterdir())]
         for at in (run, next(r for r in blocks.iterdir() if r != run))
     ]
-    assert len(hashes[0]) == 16
+    assert len(hashes[0]) == 10
     assert hashes[0] == hashes[1]
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 
+import psycopg
 import pytest
 from lab_help import TWO_ARMS
 
 from soaked import first
 
 
-def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(lab, html_page):
-    done = lab("run", lab.plan(TWO_ARMS), "--seed", "7")
+def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(shared_run):
+    runs, done = shared_run
     assert "report: runs/" in done.stdout
     assert "seed 7" in done.stderr
     assert "block 4/4" in done.stderr, "one line per block where there is no terminal"
-    run = next((lab.folder / "runs").iterdir())
+    run = next(runs.iterdir())
     analysis = json.loads((run / "analysis.json").read_text())
     assert analysis["verdict"]["decision"] in ("same", "unclear", "provisional", "faster", "slower")
     assert [arm["name"] for arm in analysis["arms"]] == ["base", "other"]
@@ -23,10 +24,9 @@ def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(lab, html_pa
     assert (run / "report.html").stat().st_size > 10_000
 
 
-def test_no_password_is_in_anything_that_was_written(lab, server, html_page):
-    lab("run", lab.plan(TWO_ARMS))
+def test_no_password_is_in_anything_that_was_written(lab_with_run, server):
     password = server.tcp_conninfo()["password"]
-    for path in (lab.folder / "runs").rglob("*"):
+    for path in (lab_with_run.folder / "runs").rglob("*"):
         if path.is_file():
             assert password.encode() not in path.read_bytes(), path
 
@@ -43,24 +43,22 @@ def test_the_seed_replays_the_order_of_the_arms(lab):
     assert orders[0] == orders[1] != orders[2]
 
 
-def test_every_transaction_is_a_row_and_rows_are_queried_by_sql(lab):
-    lab("run", lab.plan(TWO_ARMS))
+def test_every_transaction_is_a_row_and_rows_are_queried_by_sql(lab_with_run):
     sql = "select arm, kind, count(*) as n, bool_and(elapsed_ns > 0) as ok from calls group by all"
-    rows = json.loads(lab("sql", sql, "--format", "json").stdout)
+    rows = json.loads(lab_with_run("sql", sql, "--format", "json").stdout)
     assert {row["arm"] for row in rows} == {"base", "other"}
     assert all(row["kind"] == "transaction" and row["n"] > 10 and row["ok"] for row in rows)
 
 
 @pytest.mark.soak
-def test_runs_are_listed_compared_and_rendered_again(lab, html_page):
-    lab("run", lab.plan(TWO_ARMS))
-    listed = json.loads(lab("runs", "--format", "json").stdout)
+def test_runs_are_listed_compared_and_rendered_again(lab_with_run, html_page):
+    listed = json.loads(lab_with_run("runs", "--format", "json").stdout)
     assert [(r["status"], r["blocks"]) for r in listed] == [("complete", "3/3")]
-    assert "base" in lab("compare", "last").stdout
-    model = json.loads(lab("compare", listed[0]["run"][-4:], "--format", "json").stdout)
+    assert "base" in lab_with_run("compare", "last").stdout
+    model = json.loads(lab_with_run("compare", listed[0]["run"][-4:], "--format", "json").stdout)
     assert model["run"]["id"] == listed[0]["run"]
-    lab("report", "last", "-o", "x.html")
-    assert "<html" in (lab.folder / "x.html").read_text()[:200]
+    lab_with_run("report", "last", "-o", "x.html")
+    assert "<html" in (lab_with_run.folder / "x.html").read_text()[:200]
 
 
 @pytest.mark.soak
@@ -126,15 +124,14 @@ def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
     assert any(w["code"] == "errors" for w in model["warnings"])
 
 
-def test_objects_are_made_and_removed(lab, server):
+def test_objects_are_made_and_removed(lab, dsn):
     more = 'setup = ["create table fresh (i int)"]\nteardown = ["drop table fresh"]'
-    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh, pg_sleep(0.001);"))
-    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh, pg_sleep(0.001);"))
+    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh, pg_sleep(0.001);", blocks=2))
+    with psycopg.connect(dsn) as conn:
+        assert conn.execute("select to_regclass('fresh')").fetchone() == (None,)
 
 
 def test_a_table_that_was_there_before_is_never_dropped(lab, dsn):
-    import psycopg
-
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("create table precious as select 42 as i")
         more = 'setup = ["create table precious (i int)"]\nteardown = ["drop table precious"]'
@@ -146,8 +143,6 @@ def test_a_table_that_was_there_before_is_never_dropped(lab, dsn):
 
 def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(lab, dsn):
     """Regression: the first statement had registered the teardown, which dropped the user's own table."""
-    import psycopg
-
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("create table precious as select 42 as i")
         made = '"create table made (i int)", "create table precious (i int)"'
@@ -159,10 +154,8 @@ def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(lab
         conn.execute("drop table precious, made")
 
 
-@pytest.mark.parametrize("name", first("simple-update", "select-only", "tpcb-like", count=2))
+@pytest.mark.parametrize("name", first("simple-update", "select-only", "tpcb-like"))
 def test_built_in_workloads_run_and_leave_nothing(lab, dsn, name):
-    import psycopg
-
     plan = lab.plan(TWO_ARMS, blocks=2)
     path = lab.folder / plan
     text = path.read_text()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -31,24 +33,65 @@ def guardian_of(parent: int) -> int:
     raise AssertionError("no guardian")
 
 
-def killed_with_its_guardian(lab, delay: Delay) -> tuple[Path, tuple[str, int]]:
-    """Kill a run together with its guardian; return its folder and the previous value of the setting."""
-    before = delay()
+def killed_with_its_guardian(lab, delay: Delay) -> None:
+    """Kill a run together with its guardian."""
     running = lab.start("run", reloading(lab, blocks=500))
     assert until(lambda: delay()[0] == "500ms")
     os.kill(guardian_of(running.pid), signal.SIGKILL)
     running.kill()
     running.communicate()
     assert delay()[0] == "500ms", "nobody is left to put it back"
-    return sorted((lab.folder / "runs").iterdir())[-1], before
+
+
+def set_delay(dsn: str, sql: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"alter system {sql}")
+        conn.execute("select pg_reload_conf()")
 
 
 @pytest.fixture
 def mended(dsn):
     yield
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("alter system reset wal_writer_delay")
-        conn.execute("select pg_reload_conf()")
+    set_delay(dsn, "reset wal_writer_delay")
+
+
+class Killed(NamedTuple):
+    """A laboratory whose run was killed with its guardian.
+
+    Attributes:
+        lab: The laboratory, in the folder that the records name.
+        kept: Copy of its folder and of its state folder.
+        before: What `delay` returned before the run.
+    """
+
+    lab: Any
+    kept: Path
+    before: tuple[str, int]
+
+
+@pytest.fixture(scope="module")
+def killed(lab_in, dsn, tmp_path_factory) -> Killed:
+    """Kill a run together with its guardian once, and put its setting back."""
+    kept = tmp_path_factory.mktemp("kept") / "lab"
+    with lab_in("killed") as lab, psycopg.connect(dsn, autocommit=True) as conn:
+        delay = Delay(conn)
+        before = delay()
+        killed_with_its_guardian(lab, delay)
+        shutil.copytree(lab.folder, kept)
+        set_delay(dsn, "reset wal_writer_delay")
+        assert until(lambda: delay() == before)
+    return Killed(lab, kept, before)
+
+
+@pytest.fixture
+def leftovers(killed: Killed, dsn, mended, owed_apart, delay) -> Killed:
+    """Return folder, records and server as the killed run left them."""
+    shutil.rmtree(killed.lab.folder)
+    shutil.copytree(killed.kept, killed.lab.folder)
+    shutil.copytree(killed.kept / "state", owed_apart.parent, dirs_exist_ok=True)
+    set_delay(dsn, "set wal_writer_delay = '500ms'")
+    assert until(lambda: delay() == ("500ms", killed.before[1] + 1))
+    return killed
 
 
 def test_a_second_run_that_alters_settings_is_refused_and_names_the_first(lab, dsn, delay):
@@ -104,9 +147,7 @@ def test_a_turn_under_another_value_does_not_count(lab, dsn, mended, delay):
     running = lab.start("run", plan)
     at_work = "select 1 from pg_stat_activity where application_name = 'dbdyno/slow writer' and query ~ 'select 1'"
     assert until(lambda: _rows(dsn, at_work)), "its setting has been looked at by then"
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("alter system set wal_writer_delay to '300ms'")
-        conn.execute("select pg_reload_conf()")
+    set_delay(dsn, "set wal_writer_delay to '300ms'")
     _, errors = running.communicate(timeout=120)
     assert running.returncode in (0, 1), errors
     assert "another user changed a setting while the arm 'slow writer' ran" in errors
@@ -116,8 +157,9 @@ def test_a_turn_under_another_value_does_not_count(lab, dsn, mended, delay):
     assert delay()[0] == "200ms"
 
 
-def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch, delay):
-    run, before = killed_with_its_guardian(lab, delay)
+def test_leftovers_are_refused_shown_and_restored(leftovers: Killed, dsn, monkeypatch, delay):
+    lab = leftovers.lab
+    (run,) = (lab.folder / "runs").iterdir()
     left = "wal_writer_delay = 500ms (it was 200ms)"
     refused = lab("run", reloading(lab, blocks=2, name="next.toml"), code=2).stderr
     assert left in refused and f"dbdyno restore {run}" in refused
@@ -130,14 +172,15 @@ def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch,
     assert "200ms" in lab("restore", "last", "--target", dsn, "--dry-run").stdout
     assert delay()[0] == "500ms", "a dry run changes nothing"
     assert "all is as it was" in lab("restore", "last", "--target", dsn, "--yes").stdout
-    assert delay() == before
+    assert delay() == leftovers.before
     assert "no settings to restore" in lab("restore", "--all", "--target", dsn).stdout
     assert "left" not in json.loads(lab("runs", "--format", "json").stdout)[0]
 
 
-def test_leftovers_are_seen_from_the_manifest_alone(lab, dsn, mended, owed_apart, delay):
+def test_leftovers_are_seen_from_the_manifest_alone(leftovers: Killed, dsn, owed_apart, delay):
     """The user's records are missing, as on another machine; the manifest is enough."""
-    run, _ = killed_with_its_guardian(lab, delay)
+    lab = leftovers.lab
+    (run,) = (lab.folder / "runs").iterdir()
     for record in owed_apart.glob("*.json"):
         record.unlink()
     assert "it was 200ms" in lab("run", reloading(lab, blocks=2, name="next.toml"), code=2).stderr
@@ -145,19 +188,16 @@ def test_leftovers_are_seen_from_the_manifest_alone(lab, dsn, mended, owed_apart
     assert delay()[0] == "200ms"
 
 
-def test_what_somebody_else_has_set_since_is_left_alone(lab, dsn, mended, delay):
-    run, _ = killed_with_its_guardian(lab, delay)
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("alter system set wal_writer_delay to '123ms'")
-        conn.execute("select pg_reload_conf()")
+def test_what_somebody_else_has_set_since_is_left_alone(leftovers: Killed, dsn, delay):
+    (run,) = (leftovers.lab.folder / "runs").iterdir()
+    set_delay(dsn, "set wal_writer_delay to '123ms'")
     assert until(lambda: delay()[0] == "123ms")
-    assert "somebody else has set it since" in lab("restore", run.name, "--target", dsn, "--yes").stdout
+    assert "somebody else has set it since" in leftovers.lab("restore", run.name, "--target", dsn, "--yes").stdout
     assert delay()[0] == "123ms"
 
 
-def test_a_record_holds_no_secret(lab, dsn, mended, owed_apart, delay):
-    killed_with_its_guardian(lab, delay)
-    (record,) = owed_apart.glob("*.json")
+def test_a_record_holds_no_secret(killed: Killed, dsn):
+    (record,) = (killed.kept / "state" / "owed").glob("*.json")
     assert conninfo_to_dict(dsn)["password"] not in record.read_text()
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from small_bench import SmallBench
 
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
 from dbdyno.model.claims import FILES, MAPS, group_commit, measure_map
-from dbdyno.model.claims.bench import Bench
 from dbdyno.model.claims.map import Map, _crossings, draw_map
 
 
@@ -63,7 +63,7 @@ def test_each_map_runs_at_its_ends_and_names_what_was_published():
         of: Map = importlib.import_module(f"dbdyno.model.claims.{FILES[name]}").MAP
         assert of.published and of.band != (None, None)
         ends = replace(of, levels=(of.levels[0],), curves=of.curves[:1], transactions=1, warmup=min(of.warmup, 1))
-        (point,) = draw_map(name, "made", "made", ends, Bench(2, 1, lambda: None))["points"]
+        (point,) = draw_map(name, "made", "made", ends, SmallBench(2, 1, lambda: None))["points"]
         assert (point["curve"], point["x"]) == (of.curves[0], of.levels[0])
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from small_bench import SmallBench
 
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
 from dbdyno.model.claims import NAMES, claims, measure_claims
 from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, ClaimQuantity, interval, to_json, verdict
-from dbdyno.model.claims.bench import Arm, Bench, Evidence, ReplicationCache
+from dbdyno.model.claims.bench import Arm, Bench, ReplicationCache
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "model.md"
 
@@ -111,15 +110,6 @@ def test_shares_are_measured_with_two_databases():
     assert light == pytest.approx(0.5, abs=0.05)
     assert none == pytest.approx(0.5, abs=0.03)
     assert wait > 2
-
-
-class SmallBench(Bench):
-    """Bench with few transactions, which shows whether a claim can be measured, not whether it holds."""
-
-    @contextlib.contextmanager
-    def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
-        with super().run(machine, arms, transactions=min(transactions, 20), warmup=min(warmup, 2)) as evidence:
-            yield evidence
 
 
 def test_more_replications_run_only_those_that_are_new():

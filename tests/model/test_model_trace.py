@@ -116,7 +116,7 @@ def modelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     spec = {
         "machine": _core.model_machine("exadata-x2"),
         "seed": 11,
-        "transactions": 300,
+        "transactions": 100,
         "warmup_transactions": 20,
         "arms": arms,
     }
