@@ -23,7 +23,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,9 +72,10 @@ def running_browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(running_browser: Browser) -> Iterator[Browser]:
-    """Yield the same browser, and close the test's pages afterwards."""
+    """Yield the same browser, and close the test's pages afterwards; those of a whole module stay open."""
+    shared = running_browser.pages()
     yield running_browser
-    running_browser.close_pages()
+    running_browser.close_pages(shared)
 
 
 def opened_quietly(browser: Browser, path: Path) -> Page:
@@ -201,11 +202,16 @@ class Browser:
         page.settle()
         return page
 
-    def close_pages(self) -> None:
-        """Close all pages, because each page has its own processes."""
-        for page in self._pages.values():
-            self.call("Target.closeTarget", targetId=page.target)
-        self._pages = {}
+    def pages(self) -> list[Page]:
+        """Return the open pages."""
+        return list(self._pages.values())
+
+    def close_pages(self, kept: Sequence[Page] = ()) -> None:
+        """Close all other pages, because each page has its own processes."""
+        for page in self.pages():
+            if page not in kept:
+                self.call("Target.closeTarget", targetId=page.target)
+                del self._pages[page.session]
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Send a command and wait for its answer; events that arrive in between are recorded."""

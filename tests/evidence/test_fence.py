@@ -17,6 +17,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.query import Answer, connect, query
 from dbdyno.evidence.query_limits import memory_bytes, private_folder
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
+from soaked import first
 
 MANY = 100_000
 
@@ -188,7 +189,7 @@ def test_csv_for_a_spreadsheet_holds_no_formula(run: Run) -> None:
     assert exact.stdout == "statement\n=1+1\n"
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "json"])
+@pytest.mark.parametrize("form", first("csv", "jsonl", "json"))
 def test_a_reader_that_stops_early_ends_it_quietly(run: Run, form: str) -> None:
     command = [sys.executable, "-m", "dbdyno", "sql", "--run", str(run.path), "select * from calls", "--format", form]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -237,7 +237,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(seed=st.integers(0, 2**32), junk=JUNK)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_damaged_run_folder_is_an_error_with_words_and_never_a_crash(folder: Path, seed: int, junk: Any) -> None:
     attack(folder, seed, junk)
 
@@ -256,7 +256,7 @@ def test_damaged_run_folders_for_a_minute(folder: Path) -> None:
 
 
 @given(seed=st.integers(0, 2**32), junk=JUNK)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_damaged_store_of_snapshots_is_an_error_with_words_and_never_a_crash(
     tmp_path_factory: pytest.TempPathFactory, seed: int, junk: Any
 ) -> None:

@@ -77,13 +77,13 @@ def attack_job(folder: Path, seed: int, junk: Any) -> None:
 
 
 @given(seed=st.integers(0, 2**32), junk=JUNK)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_damaged_record_of_what_is_owed_is_none(tmp_path_factory: Any, seed: int, junk: Any) -> None:
     attack_owed(tmp_path_factory.getbasetemp() / "owed.json", seed, junk)
 
 
 @given(seed=st.integers(0, 2**32), junk=JUNK)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_damaged_ledger_of_a_move_is_an_error_with_words(tmp_path_factory: Any, seed: int, junk: Any) -> None:
     folder: Path = tmp_path_factory.getbasetemp() / "job"
     attack_job(folder if folder.exists() else made_job(folder), seed, junk)

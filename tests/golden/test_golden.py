@@ -13,10 +13,16 @@ import golden_cases as golden
 import pytest
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all evidence, because pairs compare runs of other cases."""
+    return tmp_path_factory.mktemp("golden")
+
+
 @pytest.mark.parametrize("case", golden.ALL)
-def test_what_is_made_of_a_run_stays_what_it_was(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_made_of_a_run_stays_what_it_was(case: str, folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    analysis = golden.analysis_of(case, tmp_path)
+    analysis = golden.analysis_of(case, folder)
     wrong = list(golden.differences(golden.kept_analysis(case), analysis))
     assert not wrong, "\n".join([f"{len(wrong)} differences; the first:", *wrong[:20]])
     for suffix, page in golden.pages(analysis).items():

@@ -6,9 +6,12 @@ its labels.
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -138,16 +141,21 @@ def claims() -> JsonObject:
     }
 
 
-def traces() -> dict[str, Callable[[], JsonObject]]:
+@cache
+def trace_pages() -> dict[str, JsonObject]:
     """Return the pages about traces, computed from one small run."""
     from test_trace_pages import pages_of
     from trace_evidence import order_entry
 
-    def named(name: str) -> JsonObject:
-        import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        return pages_of(order_entry(3, 60).write(Path(folder) / "run"))
 
-        with tempfile.TemporaryDirectory() as folder:
-            model = pages_of(order_entry(3, 60).write(Path(folder) / "run"))[name]
+
+def traces() -> dict[str, Callable[[], JsonObject]]:
+    """Return the pages about traces, under a title that does not name a folder."""
+
+    def named(name: str) -> JsonObject:
+        model = copy.deepcopy(trace_pages()[name])
         model["facts"]["title"] = "traces of 3 sessions"
         return model
 

@@ -19,7 +19,7 @@ from dbdyno.base.errors import Error
 from dbdyno.report.terminal import render_text
 
 ZERO = re.compile(r"(?<![\w.,:/+−-])[+−-]?0(?:\.0+)?(?![\w.,:/-])(?: ?(?:ns|us|µs|ms|s|%|B|kB|MB|GB|/s))?")
-EACH = 25
+EACH = 12
 STRUCTURE = {"schema", "version", "level", "depth", "arm", "session", "block", "worker", "id", "parent", "number"}
 """Keys that identify a row and are not measurements."""
 

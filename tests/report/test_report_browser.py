@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 import rendered
@@ -28,9 +28,19 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module")
+def shared_page(running_browser: chromium.Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Page]:
+    """Open the page of one experiment, which stays open for all tests."""
+    folder = tmp_path_factory.mktemp("experiment")
+    yield running_browser.open(rendered.written(MODELS["experiment"](), folder / "page.html"))
+    running_browser.close_pages()
+
+
 @pytest.fixture
-def experiment(tmp_path: Path) -> Path:
-    return rendered.written(MODELS["experiment"](), tmp_path / "experiment.html")
+def page(shared_page: chromium.Page) -> chromium.Page:
+    """Return that page as a desktop window by day."""
+    shared_page.look()
+    return shared_page
 
 
 @pytest.mark.parametrize("name", but(MODELS, "four_arms", "aa", "aborted", "hostile_curve"))
@@ -47,32 +57,28 @@ def test_a_complaint_would_be_heard(browser, tmp_path):
     assert len(page.requests) == 2
 
 
-def test_a_wide_page_shows_the_wide_figures_and_a_phone_the_narrow_ones(browser, experiment):
+def test_a_wide_page_shows_the_wide_figures_and_a_phone_the_narrow_ones(page):
     seen = "[...document.querySelectorAll('%s')].filter(it => it.offsetParent !== null).length"
-    page = browser.open(experiment)
     assert (page.evaluate(seen % ".wide"), page.evaluate(seen % ".narrow")) == (7, 0)
     page.look(width=360)
     assert (page.evaluate(seen % ".wide"), page.evaluate(seen % ".narrow")) == (0, 7)
 
 
-def test_dark_mode_exchanges_the_colours_of_the_figures(browser, experiment):
+def test_dark_mode_exchanges_the_colours_of_the_figures(page):
     colour = "getComputedStyle(document.querySelector('.wide svg text')).fill"
-    page = browser.open(experiment)
     light = page.evaluate(colour)
     page.look(scheme="dark")
     assert page.evaluate(colour) != light
 
 
-def test_the_policy_stops_a_script_that_is_not_ours(browser, experiment):
-    page = browser.open(experiment)
+def test_the_policy_stops_a_script_that_is_not_ours(page):
     page.evaluate(
         "{const s = document.createElement('script'); s.textContent = 'window.hit = 1'; document.body.append(s)}"
     )
     assert page.evaluate("window.hit === undefined")
 
 
-def test_a_mark_says_its_value_under_the_pointer(browser, experiment):
-    page = browser.open(experiment)
+def test_a_mark_says_its_value_under_the_pointer(page):
     page.evaluate("document.querySelector('#figure-tail').scrollIntoView({behavior: 'instant'})")
     page.settle()
     x, y = page.evaluate(
@@ -84,8 +90,7 @@ def test_a_mark_says_its_value_under_the_pointer(browser, experiment):
     assert page.evaluate("document.getElementById('tip').hidden") is False
 
 
-def test_what_is_folded_opens_for_print(browser, experiment, tmp_path):
-    page = browser.open(experiment)
+def test_what_is_folded_opens_for_print(page, tmp_path):
     page.evaluate("window.open_at_print = 0")
     page.evaluate(
         "matchMedia('print').addEventListener('change', () => 0);"

@@ -150,9 +150,15 @@ def test_no_value_of_a_statement_is_kept_or_shown(planted: Planted) -> None:
         assert secret.encode() not in kept
 
 
-def test_a_proved_flip_is_the_cause_where_both_stretches_are_kept(planted: Planted) -> None:
+@pytest.fixture(scope="module")
+def kept(planted: Planted) -> Planted:
+    """Keep the plans of the log beside the snapshots."""
     planted.model("--log", planted.logs["csv"])
-    store, numbers = planted.lab.store, planted.numbers
+    return planted
+
+
+def test_a_proved_flip_is_the_cause_where_both_stretches_are_kept(kept: Planted) -> None:
+    store, numbers = kept.lab.store, kept.numbers
     ends = ((numbers[0], numbers[3]), (numbers[3], numbers[6]))
     heads = [compare(store, *[period(store, f"snap:{a}..{b}") for a, b in ends])]
     with Interval(store, store.open(numbers[0]), store.open(numbers[6])) as interval:
@@ -168,13 +174,12 @@ def test_a_proved_flip_is_the_cause_where_both_stretches_are_kept(planted: Plant
     assert row["logged"] == "48 of 48"
     assert 0 < row["p50"] <= row["p95"] <= row["p99"]
     assert [one["what"] for one in section(heads[1], "plans")["tables"][0]["rows"]] == [
-        next(row["what"] for row in flips(planted.model()) if "facts" in row["text"])
+        next(row["what"] for row in flips(kept.model()) if "facts" in row["text"])
     ]
 
 
-def test_a_dropped_index_is_the_first_cause_and_the_flip_that_it_made_is_told_with_it(planted: Planted) -> None:
-    planted.model("--log", planted.logs["csv"])
-    store, numbers = planted.lab.store, planted.numbers
+def test_a_dropped_index_is_the_first_cause_and_the_flip_that_it_made_is_told_with_it(kept: Planted) -> None:
+    store, numbers = kept.lab.store, kept.numbers
     ends = ((numbers[4], numbers[6]), (numbers[6], numbers[8]))
     model = compare(store, *[period(store, f"snap:{a}..{b}") for a, b in ends])
     found = section(model, "happened")["tables"][0]["rows"]
@@ -182,24 +187,22 @@ def test_a_dropped_index_is_the_first_cause_and_the_flip_that_it_made_is_told_wi
     assert "also: plan flip, proved by the log: select sum(amount) from orders" in found[0]["evidence"]
 
 
-def test_a_log_that_is_read_again_is_kept_once_and_less_of_it_replaces_nothing(planted: Planted) -> None:
-    for _ in range(2):
-        planted.model("--log", planted.logs["csv"])
-    before = section(planted.model(), "logs")["tables"][0]["rows"]
-    less = planted.model("--log", planted.logs["csv"], "--from", "2199-01-01")
+def test_a_log_that_is_read_again_is_kept_once_and_less_of_it_replaces_nothing(kept: Planted) -> None:
+    kept.model("--log", kept.logs["csv"])
+    before = section(kept.model(), "logs")["tables"][0]["rows"]
+    less = kept.model("--log", kept.logs["csv"], "--from", "2199-01-01")
     assert section(less, "logs")["notes"] == ["pg.csv: not kept, it has no execution"]
-    assert section(planted.model(), "logs")["tables"][0]["rows"] == before
+    assert section(kept.model(), "logs")["tables"][0]["rows"] == before
     assert len(before) == 1
-    assert check(planted.lab.store) == []
+    assert check(kept.lab.store) == []
 
 
-def test_plans_that_were_changed_on_disk_are_a_fault_of_the_store(planted: Planted) -> None:
-    planted.model("--log", planted.logs["csv"])
-    path = next((planted.lab.store.folder / "plans").glob("*/log_plans.parquet"))
+def test_plans_that_were_changed_on_disk_are_a_fault_of_the_store(kept: Planted) -> None:
+    path = next((kept.lab.store.folder / "plans").glob("*/log_plans.parquet"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-20] + b"\0" * 12 + whole[-8:])
     try:
-        assert [fault.where for fault in check(planted.lab.store)] == [f"plans/{path.parent.name}/log_plans.parquet"]
+        assert [fault.where for fault in check(kept.lab.store)] == [f"plans/{path.parent.name}/log_plans.parquet"]
     finally:
         path.write_bytes(whole)
 
@@ -228,8 +231,9 @@ def test_a_plan_has_one_identity_in_every_form_and_with_verbose(planted: Planted
         conn.execute("create or replace function note_is(int) returns bool language sql as 'select $1 > 5'")
         for setting in parallel if forced == "parallel" else forced.split():
             conn.execute(f"set {setting.replace('=', ' = ')}")
-        for query in QUERIES:
+        for at, query in enumerate(QUERIES):
             found = set()
+            conn.execute(f"set jit = {'off' if at else 'on'}")  # to compile the others tells nothing more
             for more in ("", ", verbose", ", analyze, buffers"):
                 lines = conn.execute(f"explain (format text{more}) {query}").fetchall()
                 found.add(identity(reader.read("Query Text: x\n" + "\n".join(line for (line,) in lines))[1].plan))

@@ -378,7 +378,7 @@ def test_mutations_of_logs_lose_only_what_they_touch() -> None:
     by_service: Any = lambda message: json.dumps({"textPayload": text_line(message)}) + "\n"  # noqa: E731
     for line in (text_line, csv_line, json_line, by_syslog, by_service):
         whole = (line(message) * 3 + line(f"duration: 2.0 ms  plan:\n{made}") * 2).encode()
-        for _ in range(8):
+        for _ in range(4):
             raw = bytearray(whole)
             for _ in range(dice.randint(1, 6)):
                 at, size = dice.randrange(len(raw)), dice.randint(1, 60)

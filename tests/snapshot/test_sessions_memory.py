@@ -126,7 +126,7 @@ def test_both_ways_find_the_same_shares_of_classes_on_the_same_server(memory: La
     with load(memory), read, asked:
         time.sleep(1)
         read.take(), asked.take()
-        time.sleep(5)
+        time.sleep(3)
         by_memory, by_queries = rows_of(read), rows_of(asked)
     assert (read.source and read.source.by, asked.source and asked.source.by) == ("memory", "queries")
 
@@ -167,7 +167,7 @@ def test_a_crash_of_the_server_is_survived_and_its_new_memory_is_read(own_lab: L
 
 def test_watch_stores_what_was_read_and_says_so(memory: Lab):
     with load(memory):
-        found = list(watch(memory.dsn, memory.store, Options(), every_s=60, for_s=3, sample_s=0.1))
+        found = list(watch(memory.dsn, memory.store, Options(), every_s=60, for_s=2, sample_s=0.1))
     assert found[-1].manifest["cost"]["sessions_by"] == "memory"
     with Interval(memory.store, found[0], found[-1]) as interval:
         history = History(interval)

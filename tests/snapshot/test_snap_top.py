@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.events import wait_class
@@ -144,8 +145,12 @@ def test_text_of_a_statement_cannot_command_the_terminal() -> None:
     assert "from t" in text
 
 
+def words(dsn: str, *more: str) -> list[str]:
+    return ["snap", "top", "--target", dsn, "--every", "300ms", *more]
+
+
 def command(dsn: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "dbdyno", "snap", "top", "--target", dsn, "--every", "300ms", *more]
+    return [sys.executable, "-m", "dbdyno", *words(dsn, *more)]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -238,16 +243,17 @@ def test_a_dumb_terminal_gets_lines(server: EmbeddedPostgres) -> None:
 
 
 def test_a_pipe_gets_one_frame_of_plain_text(server: EmbeddedPostgres) -> None:
-    done = subprocess.run(command(dsn_of(server)), capture_output=True, text=True, env=environment(), check=True)
+    done = dbdyno(*words(dsn_of(server)))
+    assert done.returncode == 0
     assert ESCAPE not in done.stdout
     assert done.stdout.count("PostgreSQL") == 1
     assert done.stderr == ""
 
 
 def test_a_closed_pipe_ends_quietly(server: EmbeddedPostgres) -> None:
-    words = " ".join(f"'{word}'" for word in command(dsn_of(server), "--frames", "3"))
+    line = " ".join(f"'{word}'" for word in command(dsn_of(server), "--frames", "3"))
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {words} | head -1"],
+        ["bash", "-c", f"set -o pipefail; {line} | head -1"],
         capture_output=True,
         text=True,
         env=environment(),
@@ -259,12 +265,13 @@ def test_a_closed_pipe_ends_quietly(server: EmbeddedPostgres) -> None:
 
 def watched(dsn: str, work: Callable[[], object]) -> str:
     """What is shown of a server that works until the page of an interval has come."""
-    words = command(dsn, "--every", "3s")
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as watching:
+    with subprocess.Popen(
+        command(dsn, "--every", "3s"), stdout=subprocess.PIPE, text=True, env=environment()
+    ) as watching:
         until = time.monotonic() + 120
         while watching.poll() is None and time.monotonic() < until:
             work()
-            time.sleep(0.01)
+            time.sleep(0.05)
         return watching.communicate()[0]
 
 
@@ -295,13 +302,7 @@ def test_a_server_that_goes_away_is_told_and_tried_again(server: EmbeddedPostgre
 
 
 def test_a_target_that_does_not_answer_is_an_error() -> None:
-    done = subprocess.run(
-        command("postgresql://127.0.0.1:1/nowhere"),
-        capture_output=True,
-        text=True,
-        env=environment(),
-        check=False,
-    )
+    done = dbdyno(*words("postgresql://127.0.0.1:1/nowhere"))
     assert done.returncode == 2
     assert "next:" in done.stderr
 

@@ -69,7 +69,7 @@ def test_every_form_holds_the_same_numbers(two: Lab, tmp_path, request):
 
 
 def test_watch_prints_numbers_and_compare_and_baseline_use_them(lab: Lab):
-    done = run(lab, "watch", "--every", "0.6s", "--for", "7s", "--sample", "100ms")
+    done = run(lab, "watch", "--every", "1s", "--for", "7s", "--sample", "100ms")
     numbers = done.output.split()
     assert done.exit_code == 0
     assert len(numbers) >= 5

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from snapshot_help import Lab, section
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.clock import clock_stamp, clock_verdict, elapsed_ns
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import watch
 
 HOUR_NS = 3600 * 10**9
@@ -30,20 +33,33 @@ def stepped(one: Snapshot, by_ns: int, *, without_clock: bool = False) -> None:
     path.write_text(json.dumps(manifest))
 
 
+@pytest.fixture(scope="module")
+def watched(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Take four snapshots in one watch, with samples in between; return their store."""
+    with Lab(engine, tmp_path_factory.mktemp("clock") / "snaps") as lab:
+        found = watch(lab.dsn, lab.store, Options(), every_s=0.2, sample_s=0.05)
+        assert all(isinstance(one, Snapshot) for one in itertools.islice(found, 4))
+    return lab.store.folder
+
+
 @pytest.fixture
-def taken(lab: Lab) -> list[Snapshot]:
-    """Take four snapshots in one watch, with samples in between."""
-    found = watch(lab.dsn, lab.store, Options(), every_s=0.2, sample_s=0.05)
-    return [one for one in itertools.islice(found, 4) if isinstance(one, Snapshot)]
+def store(watched: Path, tmp_path: Path) -> Store:
+    """Return a copy of that store."""
+    return Store(shutil.copytree(watched, tmp_path / "snaps"))
+
+
+@pytest.fixture
+def taken(store: Store) -> list[Snapshot]:
+    return list(store)
 
 
 @pytest.mark.parametrize(("by_ns", "word"), [(-HOUR_NS, "back"), (HOUR_NS, "forward")])
-def test_a_step_of_an_hour_changes_no_duration_and_is_the_verdict(lab: Lab, taken, by_ns: int, word: str):
+def test_a_step_of_an_hour_changes_no_duration_and_is_the_verdict(store: Store, taken, by_ns: int, word: str):
     for one in taken[2:]:
         stepped(one, by_ns)
-    found = lab.store.snapshots_of(None)
+    found = store.snapshots_of(None)
     assert [one.number for one in found] == [1, 2, 3, 4], "in the order of their numbers"
-    with Interval(lab.store, found[0], found[-1]) as interval:
+    with Interval(store, found[0], found[-1]) as interval:
         model = report(interval)
         assert 0 < interval.seconds < 60
     assert model["verdict"]["word"] == "clock stepped"
@@ -56,20 +72,20 @@ def test_a_step_of_an_hour_changes_no_duration_and_is_the_verdict(lab: Lab, take
     assert all(row.get("verdict", "ok") == "ok" for row in rows), "rates are still known"
 
 
-def test_without_another_clock_a_step_back_is_refused_in_words(lab: Lab, taken):
+def test_without_another_clock_a_step_back_is_refused_in_words(store: Store, taken):
     stepped(taken[0], 0, without_clock=True)
     stepped(taken[-1], -HOUR_NS, without_clock=True)
-    found = lab.store.snapshots_of(None)
+    found = store.snapshots_of(None)
     with pytest.raises(SnapshotError, match="clock was set back"):
-        Interval(lab.store, found[0], found[-1])
+        Interval(store, found[0], found[-1])
 
 
-def test_a_clock_that_is_slewed_is_none_that_stepped(lab: Lab, taken):
+def test_a_clock_that_is_slewed_is_none_that_stepped(store: Store, taken):
     stepped(taken[-1], 900_000_000)
-    assert clock_verdict(lab.store.snapshots_of(None)) is None
+    assert clock_verdict(store.snapshots_of(None)) is None
 
 
-def test_the_duration_is_that_of_the_machine_that_took_both(lab: Lab, taken):
+def test_the_duration_is_that_of_the_machine_that_took_both(taken):
     first, last = taken[0], taken[-1]
     own = last.facts["clock"]["since_boot_ns"] - first.facts["clock"]["since_boot_ns"]
     assert elapsed_ns(first, last) == own

@@ -84,7 +84,7 @@ def test_an_index_follows_its_store_at_random(tmp_path: Path):
         shutil.rmtree(folder / "sums", ignore_errors=True)
 
     deeds: list[Callable[[], None]] = [damage, touch, flip, forget, lambda: shutil.rmtree(one()), lambda: None]
-    for _ in range(25):
+    for _ in range(15):
         for _ in range(dice.randrange(4)):
             clock += dice.randrange(1, 90)
             add(store, clock, dice.choice(["db:1", "db:1", "db:2"]), dice.choice(["", "", "before"]))

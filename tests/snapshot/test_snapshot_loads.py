@@ -6,15 +6,21 @@ import contextlib
 import re
 import subprocess
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, line, never_negative, section
 
+from dbdyno.base.json_types import JsonObject, TableRow
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.taking.take import open_collector, take
 from together import together
 
@@ -34,15 +40,93 @@ def known(lab: Lab):
     lab.run("drop table known")
 
 
-def test_rows_inserted_updated_and_deleted(known: Lab):
-    first = known.take()
-    known.run(
-        *(f"insert into known values ({2000 + i}, 'n')" for i in range(37)),
-        "update known set text = 'y' where id <= 11",
-        "delete from known where id <= 5",
+@dataclass
+class Loaded:
+    """Snapshots before and after loads on a table each, with what the loads saw themselves, and the report."""
+
+    lab: Lab
+    ends: tuple[Snapshot, Snapshot]
+    model: JsonObject
+    deadlocks: int
+    pages: int
+    log: str
+
+    def row(self, view: str, where: str = "true") -> Any:
+        """Return the only row of a view's difference that meets a condition."""
+        (row,) = self.lab.rows(*self.ends, view, where)
+        return row
+
+
+@pytest.fixture(scope="module")
+def loaded(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
+    """Take two snapshots around loads that are counted apart from each other."""
+    with Lab(engine, tmp_path_factory.mktemp("loaded") / "snaps") as lab:
+        for name in ("changed", "indexed", "scanned", "fought"):
+            lab.run(
+                f"create table {name} (id int primary key, text text)",
+                f"insert into {name} select g, 'x' from generate_series(1, 1000) g",
+                f"vacuum analyze {name}",
+            )
+        first = lab.take()
+        change_rows(lab)
+        scan(lab)
+        deadlocks = fight(lab)
+        lab.run("checkpoint")
+        ends = first, lab.take()
+        log = lab.engine.log_file.read_text()
+        with contextlib.closing(lab.connect()) as conn:
+            pages = conn.execute("select pg_relation_size('scanned') / 8192").fetchone()[0]
+        yield Loaded(lab, ends, lab.report(*ends), deadlocks, pages, log)
+        lab.run("drop table if exists changed, indexed, scanned, fought")
+
+
+def change_rows(lab: Lab) -> None:
+    lab.run(
+        *(f"insert into changed values ({2000 + i}, 'n')" for i in range(37)),
+        "update changed set text = 'y' where id <= 11",
+        "delete from changed where id <= 5",
     )
-    last = known.take()
-    (row,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'known'")
+
+
+def scan(lab: Lab) -> None:
+    """Scan an index 29 times and a table three times, and sort in temporary files."""
+    with contextlib.closing(lab.connect()) as conn:
+        conn.execute("set enable_seqscan = off")
+        conn.execute("set enable_bitmapscan = off")
+        for i in range(29):
+            conn.execute("select text from indexed where id = %s", [i + 100])
+    with contextlib.closing(lab.connect()) as conn:
+        conn.execute("set max_parallel_workers_per_gather = 0")
+        for _ in range(3):
+            conn.execute("select count(text) from scanned")
+        conn.execute("set work_mem = '64kB'")
+        conn.execute("select g, repeat('x', 90) from generate_series(1, 20000) g order by 2, 1 desc")
+
+
+def fight(lab: Lab) -> int:
+    """Let two sessions wait for each other; return how many were told of a deadlock."""
+    barrier = threading.Barrier(2)
+    found = []
+
+    def update(one: int, other: int) -> None:
+        with contextlib.closing(lab.connect()) as conn:
+            conn.execute("set deadlock_timeout = '100ms'")
+            conn.execute("begin")
+            conn.execute("update fought set text = 'd' where id = %s", [one])
+            barrier.wait()
+            try:
+                conn.execute("update fought set text = 'd' where id = %s", [other])
+                conn.execute("commit")
+            except psycopg.errors.DeadlockDetected:
+                found.append(1)
+
+    with together(partial(update, 200, 201), partial(update, 201, 200)):
+        pass
+    return len(found)
+
+
+def test_rows_inserted_updated_and_deleted(loaded: Loaded):
+    row = loaded.row("pg_stat_user_tables", "relname = 'changed'")
     assert (row["n_tup_ins"], row["n_tup_upd"], row["n_tup_del"]) == (37, 11, 5)
     assert row["verdict"] == "ok"
 
@@ -64,86 +148,41 @@ def test_commits_and_rollbacks_without_our_own(known: Lab, major: int):
     assert row["tps"] == pytest.approx(row["commits"] / known.between(first, last).seconds)
 
 
-def test_index_scans(known: Lab):
-    first = known.take()
-    with contextlib.closing(known.connect()) as conn:
-        conn.execute("set enable_seqscan = off")
-        conn.execute("set enable_bitmapscan = off")
-        for i in range(29):
-            conn.execute("select text from known where id = %s", [i + 100])
-    last = known.take()
-    (row,) = known.rows(first, last, "pg_stat_user_indexes", "relname = 'known'")
+def test_index_scans(loaded: Loaded):
+    row = loaded.row("pg_stat_user_indexes", "relname = 'indexed'")
     assert (row["idx_scan"], row["idx_tup_fetch"]) == (29, 29)
-    (table,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'known'")
+    table = loaded.row("pg_stat_user_tables", "relname = 'indexed'")
     assert (table["idx_scan"], table["seq_scan"]) == (29, 0)
 
 
-def test_hits_and_reads_are_the_blocks_that_a_scan_touched(known: Lab):
-    with contextlib.closing(known.connect()) as conn:
-        pages = conn.execute("select pg_relation_size('known') / 8192").fetchone()[0]
-    first = known.take()
-    with contextlib.closing(known.connect()) as conn:
-        conn.execute("set max_parallel_workers_per_gather = 0")
-        for _ in range(3):
-            conn.execute("select count(text) from known")
-    last = known.take()
-    (row,) = known.rows(first, last, "pg_statio_user_tables", "relname = 'known'")
-    assert row["heap_blks_hit"] + row["heap_blks_read"] == 3 * pages
-    (statement,) = [r for r in _statements(known, first, last) if "count(text)" in (r["text"] or "")]
-    assert statement["hits"] + statement["reads"] == 3 * pages
+def test_hits_and_reads_are_the_blocks_that_a_scan_touched(loaded: Loaded):
+    row = loaded.row("pg_statio_user_tables", "relname = 'scanned'")
+    assert row["heap_blks_hit"] + row["heap_blks_read"] == 3 * loaded.pages
+    (statement,) = [r for r in _statements(loaded.model) if "count(text)" in (r["text"] or "")]
+    assert statement["hits"] + statement["reads"] == 3 * loaded.pages
     assert (statement["calls"], statement["rows"]) == (3, 3)
 
 
-def _statements(lab: Lab, first, last):
-    tables = section(lab.report(first, last), "sql")["tables"]
+def _statements(model: JsonObject) -> list[TableRow]:
+    tables = section(model, "sql")["tables"]
     return next(t for t in tables if t["title"] == "By calls")["rows"]
 
 
-def test_a_temporary_file_of_known_size(known: Lab):
-    first = known.take()
-    with contextlib.closing(known.connect()) as conn:
-        conn.execute("set work_mem = '64kB'")
-        conn.execute("set max_parallel_workers_per_gather = 0")
-        conn.execute("select g, repeat('x', 90) from generate_series(1, 20000) g order by 2, 1 desc")
-    last = known.take()
-    text = known.engine.log_file.read_text()
-    sizes = [int(n) for n in re.findall(r"temporary file: path \S+, size (\d+)", text)]
-    row = line(known.report(first, last), "throughput", "postgres")
+def test_a_temporary_file_of_known_size(loaded: Loaded):
+    sizes = [int(n) for n in re.findall(r"temporary file: path \S+, size (\d+)", loaded.log)]
+    row = line(loaded.model, "throughput", "postgres")
     assert row["temp_files"] > 0
     assert row["temp_bytes"] == sum(sizes[-row["temp_files"] :])
 
 
-def test_one_checkpoint(known: Lab, major: int):
-    first = known.take()
-    known.run("checkpoint")
-    last = known.take()
-    view = "pg_stat_checkpointer" if major >= 17 else "pg_stat_bgwriter"
-    (row,) = known.rows(first, last, view)
+def test_one_checkpoint(loaded: Loaded, major: int):
+    row = loaded.row("pg_stat_checkpointer" if major >= 17 else "pg_stat_bgwriter")
     assert row["num_requested" if major >= 17 else "checkpoints_req"] == 1
 
 
-def test_one_deadlock(known: Lab):
-    first = known.take()
-    barrier = threading.Barrier(2)
-    found = []
-
-    def fight(one: int, other: int) -> None:
-        with contextlib.closing(known.connect()) as conn:
-            conn.execute("set deadlock_timeout = '100ms'")
-            conn.execute("begin")
-            conn.execute("update known set text = 'd' where id = %s", [one])
-            barrier.wait()
-            try:
-                conn.execute("update known set text = 'd' where id = %s", [other])
-                conn.execute("commit")
-            except psycopg.errors.DeadlockDetected:
-                found.append(1)
-
-    with together(partial(fight, 200, 201), partial(fight, 201, 200)):
-        pass
-    last = known.take()
-    row = line(known.report(first, last), "locks", "postgres")
-    assert row["deadlocks"] == len(found) == 1
+def test_one_deadlock(loaded: Loaded):
+    row = line(loaded.model, "locks", "postgres")
+    assert row["deadlocks"] == loaded.deadlocks == 1
 
 
 @pytest.mark.soak
@@ -163,11 +202,8 @@ def test_variance_of_the_interval_is_that_of_its_own_calls(known: Lab):
     assert row["begins"] == "select pg_sleep($1)"  # to know it by, without looking it up below
 
 
-def test_no_number_is_negative(known: Lab):
-    first = known.take()
-    known.run("select count(*) from known")
-    last = known.take()
-    with known.between(first, last) as interval:
+def test_no_number_is_negative(loaded: Loaded):
+    with loaded.lab.between(*loaded.ends) as interval:
         assert never_negative(interval) > 500
 
 
@@ -214,7 +250,7 @@ def test_the_report_counts_the_transactions_that_pgbench_counts(known: Lab, tmp_
     counted = int(re.search(r"actually processed: (\d+)/", done.stdout)[1])
     (history,) = known.rows(first, last, "pg_stat_user_tables", "relname = 'pgbench_history'")
     assert history["n_tup_ins"] == counted == 300
-    calls = {r["text"]: r["calls"] for r in _statements(known, first, last)}
+    calls = {r["text"]: r["calls"] for r in _statements(known.report(first, last))}
     # From version 16 END and COMMIT are one statement, and our own session commits, too.
     ends = sum(calls[text] for text in calls if text and text.lower() in ("end", "commit"))
     own = 3

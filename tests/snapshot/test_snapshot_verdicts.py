@@ -6,14 +6,21 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, never_negative, section
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.taking.take import open_collector, take
 
 
@@ -25,6 +32,66 @@ def word(lab: Lab, first, last, scope: str = "cluster", value: str | None = None
 
 def fill(lab: Lab, name: str, rows: int) -> None:
     lab.run(f"create table {name} (id int)", f"insert into {name} select generate_series(1, {rows})")
+
+
+@dataclass
+class Changed:
+    """Snapshots of one server with something that happened between each two of them, and the reports on these."""
+
+    lab: Lab
+    taken: list[Snapshot]
+    models: list[JsonObject]
+
+    def word(self, at: int, scope: str = "cluster") -> str:
+        """Return the verdict of a scope in an interval."""
+        return word(self.lab, *self.taken[at : at + 2], scope)
+
+    def rows(self, at: int, view: str, where: str = "true") -> list[Any]:
+        """Return rows of a view's difference in an interval."""
+        return self.lab.rows(*self.taken[at : at + 2], view, where)
+
+
+TABLES_AND_SHARED, RESET, RESET_AGAIN = range(3)
+"""Intervals of `Changed`: tables are changed and shared counters reset, and twice those of the database are reset."""
+
+
+@pytest.fixture(scope="module")
+def changed(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Changed:
+    """Take four snapshots around changes that do not touch each other."""
+    with Lab(engine, tmp_path_factory.mktemp("changed") / "snaps") as lab:
+        for name in ("old_name", "cut", "counted"):
+            fill(lab, name, 100)
+        lab.run(*["select 'before'"] * 5)
+        taken = [lab.take()]
+        lab.run("select pg_stat_statements_reset()", "select pg_stat_reset_shared('bgwriter')", "select 'after', 1")
+        lab.run("alter table old_name rename to new_name", "insert into new_name values (1), (2)")
+        lab.run("truncate cut", "insert into cut values (1), (2), (3)")
+        taken.append(lab.take())
+        lab.run("select pg_stat_reset()")
+        taken.append(lab.take())
+        lab.run("select pg_stat_reset()")
+        with contextlib.closing(lab.connect()) as conn:
+            for _ in range(300):
+                conn.execute("select count(*) from pg_class")
+        taken.append(lab.take())
+        models = [lab.report(*ends) for ends in pairwise(taken)]
+        lab.run("drop table new_name, cut, counted")
+        return Changed(lab, taken, models)
+
+
+@pytest.fixture(scope="module")
+def own_engine() -> Iterator[EmbeddedPostgres]:
+    """Yield a server that each test of this file may kill, if it runs again at the test's end."""
+    with EmbeddedPostgres(settings=SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def own_lab(own_engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
+    """Yield that server with a separate store."""
+    with Lab(own_engine, tmp_path / "snaps") as made:
+        yield made
+        made.run("drop schema public cascade", "create schema public")
 
 
 def test_nothing_happened_is_ok(lab: Lab):
@@ -52,23 +119,15 @@ def test_a_table_dropped_and_created_again_is_two_objects(lab: Lab):
     ] or {r["change"] for r in changes} == {"created", "dropped"}
 
 
-def test_a_renamed_table_is_the_same_object(lab: Lab):
-    fill(lab, "old_name", 100)
-    first = lab.take()
-    lab.run("alter table old_name rename to new_name", "insert into new_name values (1), (2)")
-    last = lab.take()
-    (row,) = lab.rows(first, last, "pg_stat_user_tables", "relname like '%name'")
+def test_a_renamed_table_is_the_same_object(changed: Changed):
+    (row,) = changed.rows(TABLES_AND_SHARED, "pg_stat_user_tables", "relname like '%name'")
     assert (row["relname"], row["n_tup_ins"], row["verdict"]) == ("new_name", 2, "ok")
-    changes = line(lab.report(first, last), "changes", "table")
+    changes = line(changed.models[TABLES_AND_SHARED], "changes", "table")
     assert changes["change"] == "renamed from public.old_name"
 
 
-def test_a_truncated_table_keeps_its_counters(lab: Lab):
-    fill(lab, "cut", 100)
-    first = lab.take()
-    lab.run("truncate cut", "insert into cut values (1), (2), (3)")
-    last = lab.take()
-    (row,) = lab.rows(first, last, "pg_stat_user_tables", "relname = 'cut'")
+def test_a_truncated_table_keeps_its_counters(changed: Changed):
+    (row,) = changed.rows(TABLES_AND_SHARED, "pg_stat_user_tables", "relname = 'cut'")
     assert (row["n_tup_ins"], row["verdict"]) == (3, "ok")
 
 
@@ -112,15 +171,11 @@ def test_an_index_rebuilt_concurrently_is_partial_not_new(lab: Lab):
     assert all(r["idx_scan"] is None for r in rows)
 
 
-def test_pg_stat_reset(lab: Lab):
-    fill(lab, "counted", 100)
-    first = lab.take()
-    lab.run("select pg_stat_reset()")
-    last = lab.take()
-    model = lab.report(first, last)
+def test_pg_stat_reset(changed: Changed):
+    model = changed.models[RESET]
     assert line(model, "throughput", "postgres")["verdict"] == "reset"
     assert line(model, "throughput", "postgres")["tps"] is None
-    (row,) = lab.rows(first, last, "pg_stat_user_tables", "relname = 'counted'")
+    (row,) = changed.rows(RESET, "pg_stat_user_tables", "relname = 'counted'")
     assert (row["verdict"], row["n_tup_ins"]) == ("reset", None)
     assert "pg_stat_reset() in postgres at 20" in row["why"]
     assert any("pg_stat_reset()" in warning["text"] for warning in model["warnings"])
@@ -130,15 +185,8 @@ def test_pg_stat_reset(lab: Lab):
     assert profile["notes"][0].startswith("postgres: no known difference")
 
 
-def test_pg_stat_reset_is_seen_although_the_counters_are_higher_than_before(lab: Lab):
-    lab.run("select pg_stat_reset()")
-    first = lab.take()
-    lab.run("select pg_stat_reset()")
-    with contextlib.closing(lab.connect()) as conn:
-        for _ in range(300):
-            conn.execute("select count(*) from pg_class")
-    last = lab.take()
-    assert line(lab.report(first, last), "throughput", "postgres")["verdict"] == "reset"
+def test_pg_stat_reset_is_seen_although_the_counters_are_higher_than_before(changed: Changed):
+    assert line(changed.models[RESET_AGAIN], "throughput", "postgres")["verdict"] == "reset"
 
 
 def test_the_reset_of_one_table_condemns_that_table_only(lab: Lab):
@@ -147,14 +195,14 @@ def test_the_reset_of_one_table_condemns_that_table_only(lab: Lab):
     first = lab.take()
     lab.run("select pg_stat_reset_single_table_counters('one'::regclass)", "insert into other values (1)")
     fill(lab, "third", 1)
+    fill(lab, "quiet", 5)
     last = lab.take()
     rows = {r["relname"]: r for r in lab.rows(first, last, "pg_stat_user_tables")}
     assert (rows["one"]["verdict"], rows["one"]["n_tup_ins"]) == ("reset", None)
     # nothing proves here that `other` was kept but the database's own counters
     assert rows["other"]["verdict"] in ("ok", "reset")
     assert "pg_stat_reset()" not in "".join(row["why"] or "" for row in rows.values()), "of one, or of all: not known"
-    fill(lab, "quiet", 5)
-    first = lab.take()
+    first = last
     lab.run("select pg_stat_reset_single_table_counters('other'::regclass)")
     last = lab.take()
     rows = {r["relname"]: r for r in lab.rows(first, last, "pg_stat_user_tables")}
@@ -163,25 +211,18 @@ def test_the_reset_of_one_table_condemns_that_table_only(lab: Lab):
     assert line(lab.report(first, last), "throughput", "postgres")["verdict"] == "ok"
 
 
-def test_the_reset_of_a_shared_view(lab: Lab):
-    first = lab.take()
-    lab.run("select pg_stat_reset_shared('bgwriter')")
-    last = lab.take()
-    (row,) = lab.rows(first, last, "pg_stat_bgwriter")
+def test_the_reset_of_a_shared_view(changed: Changed):
+    (row,) = changed.rows(TABLES_AND_SHARED, "pg_stat_bgwriter")
     assert (row["verdict"], row["buffers_alloc"]) == ("reset", None)
-    (archiver,) = lab.rows(first, last, "pg_stat_archiver")
+    (archiver,) = changed.rows(TABLES_AND_SHARED, "pg_stat_archiver")
     assert archiver["verdict"] == "ok"
-    assert word(lab, first, last) == "ok"
+    assert changed.word(TABLES_AND_SHARED) == "ok"
 
 
-def test_the_reset_of_the_statements(lab: Lab, major: int):
-    lab.run(*["select 'before'"] * 5)
-    first = lab.take()
-    lab.run("select pg_stat_statements_reset()", "select 'after', 1")
-    last = lab.take()
+def test_the_reset_of_the_statements(changed: Changed, major: int):
     expected = "reset" if major >= 14 else "evicted"
-    assert word(lab, first, last, "statements") == expected
-    sql = section(lab.report(first, last), "sql")
+    assert changed.word(TABLES_AND_SHARED, "statements") == expected
+    sql = section(changed.models[TABLES_AND_SHARED], "sql")
     assert any(expected in note for note in sql["notes"])
     after = next(row for row in sql["tables"][0]["rows"] if (row["text"] or "").startswith("select $1, $2"))
     assert (after["calls"], after["verdict"]) == (1, "evicted") and after["why"].startswith("at least: ")

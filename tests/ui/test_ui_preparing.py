@@ -17,17 +17,19 @@ from dbdyno.ui.preparer import Preparer, prepare, progress
 
 pytestmark = pytest.mark.drawn(drawn=False)
 BEGIN_S, HOUR_S = 1_790_000_000 // 86_400 * 86_400, 3600
-HOURS = 30
+SNAPSHOTS, APART_S = 8, 4 * HOUR_S
+WANTED = SNAPSHOTS - 1 + 1
+"""Number of sums: of the hour before each snapshot except for the first one, and of one day."""
 WAITS = "dbdyno is summing up this interval"
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Return a store with hourly snapshots over more than a day, each with one sampled session."""
+    """Return a store with snapshots every four hours over more than a day, each with one sampled session."""
     made = Store(tmp_path / "snaps")
     shown = [column.name for column in ACTIVITY]
-    for at in range(HOURS):
-        at_us = (BEGIN_S + at * HOUR_S) * 1_000_000
+    for at in range(SNAPSHOTS):
+        at_us = (BEGIN_S + at * APART_S) * 1_000_000
         seen = {"at_us": at_us - 5_000_000, "session": 7, "kind": "client backend", "state": "active", "statement": 3}
         view = View("activity", "now", ACTIVITY, [tuple(seen.get(name) for name in shown)])
         made.add([view], engine="postgres", target="shop", at_ns=at_us * 1000, facts={}, cost={"looks": 10})
@@ -46,7 +48,7 @@ def test_a_page_says_that_sums_are_being_made_and_then_shows_the_stretch(
 ) -> None:
     browser = Browser(tmp_path / "runs", store.folder, preparer)
     first = Seen(browser.get("/server?window=7d").text)
-    assert WAITS in first.words and f"of {HOURS} hours and days are summed up" in first.words
+    assert WAITS in first.words and f"of {WANTED} hours and days are summed up" in first.words
     assert any(given.get("data-follows") == "sums" for _, given in first.tags), "an open page follows"
     latest = Seen(browser.get("/latest?part=1").text).words
     assert latest.count("are summed up") == 2 and "Nothing" not in latest, "the first page says it too, of both parts"
@@ -57,7 +59,7 @@ def test_a_page_says_that_sums_are_being_made_and_then_shows_the_stretch(
     assert "By statement" in page, Seen(page).words
     known = list(store)
     made, wanted = progress(store, known)
-    assert made == wanted == HOURS
+    assert made == wanted == WANTED
 
 
 def test_a_store_whose_sums_cannot_be_written_is_shown_all_the_same(

@@ -81,7 +81,7 @@ def test_every_link_of_every_view_leads_somewhere(browser_of: Browser, folder: P
 
 def test_sessions_of_random_stretches_are_those_of_the_command(browser_of: Browser, folder: Path) -> None:
     dice = fresh_dice()
-    for _ in range(4):
+    for _ in range(2):
         low, high = sorted(dice.sample(range(MINUTES + 1), 2))
         by = dice.choice(tuple(HEADINGS))
         where = dice.choice((None, "class=lock", "application=web", "table=public.stock"))

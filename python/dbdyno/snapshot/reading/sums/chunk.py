@@ -274,8 +274,18 @@ def _shared(shape: Mapping[str, Any]) -> JsonObject:
     return {**kept, "shape": kept}
 
 
+_FIELDS = {"number", "at_us", "elapsed_ns", "verdicts", "settings"}
+"""Fields of each sub-interval in `chunk.json`."""
+
+
 def _small(part: Mapping[str, Any]) -> JsonObject:
-    """Return a sub-interval in a dict of minimal size; most have no verdicts and no changed settings."""
+    """Return a sub-interval in a dict of minimal size; most have no verdicts and no changed settings.
+
+    Raises:
+        ValueError: A field is missing.
+    """
+    if not part.keys() >= _FIELDS:
+        raise ValueError(part.keys())
     return {name: value if value != [] else () for name, value in part.items()}
 
 
