@@ -282,6 +282,7 @@ def test_a_recording_without_metrics_is_refused(tmp_path: Path):
         (["--format", "jsonl"], '"section": "flash-log"'),
     ],
 )
+@pytest.mark.usefixtures("html_page")
 def test_dbdyno_report_writes_every_form(tmp_path: Path, options: list[str], wanted: str):
     run = run_of(tmp_path / "rec", rounds_of(MINUTES, whole))
     found = CliRunner().invoke(cli, ["report", str(run.path), *options])
@@ -289,6 +290,7 @@ def test_dbdyno_report_writes_every_form(tmp_path: Path, options: list[str], wan
     assert wanted in found.stdout
 
 
+@pytest.mark.usefixtures("html_page")
 def test_dbdyno_report_writes_a_page_into_the_run_and_figures_where_asked(tmp_path: Path):
     run = run_of(tmp_path / "rec", rounds_of(MINUTES, whole))
     found = CliRunner().invoke(cli, ["report", str(run.path)])

@@ -226,6 +226,7 @@ def test_a_setting_that_may_hold_a_secret_is_named_without_its_value() -> None:
 
 
 @FEW
+@pytest.mark.usefixtures("html_page")
 def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     old = database(engine, "old", "create table t (v text)", "insert into t values ('1')", template="shop")
     new = database(engine, "new", "create table t (v text)", "insert into t values ('secret')", template="shop")
