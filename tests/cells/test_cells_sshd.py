@@ -163,7 +163,7 @@ def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, cells: l
 
     sshd.cells[0] = once
     out = tmp_path / "recording"
-    found = asked(record, *sshd.reach(), "--every", "1s", "--for", "2s", "--out", out)
+    found = asked(record, *sshd.reach(*sshd.hosts[:2]), "--every", "3s", "--for", "4s", "--out", out)
     assert found.exit_code == 2
     first, *others = [
         block.report["cells"].get(sshd.hosts[0]) or block.report["cells"][cells[0].name]
