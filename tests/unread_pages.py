@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-FOLDERS = ("advise", "builds", "device", "hosts", "lab", "probe")
+FOLDERS = ("advise", "builds", "cells", "device", "hosts", "lab", "probe", "rehearse", "study")
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ from dbdyno_rig.cell import Cell
 from dbdyno_rig.rack import MINUTE_NS, Load, Rack
 from dbdyno_rig.serve import RackAccess
 
-LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, {**SMALL_BUFFERS, "cells.disks": "2", "cells.modules": "2"})
-"""Load of the modelled racks; few disks and flash modules, because each read returns all metrics of each of them."""
+LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, {**SMALL_BUFFERS, "cells.disks": "1", "cells.modules": "1"})
+"""Load of the modelled racks; one disk and one flash module, because each read returns all metrics of each of them."""
 A_LOOK_NS = 20 * 10**9
 """Virtual time by which a cell advances at each read of its metrics [ns]."""
 FIRST_WAIT_S = 0.02

@@ -178,7 +178,7 @@ class Sshd(Keys):
         self.process = None
 
     def start(self) -> None:
-        """Start or restart the server, and wait until every port answers."""
+        """Start or restart the server, and wait until it answers: it listens on all ports before it does."""
         program = sshd_program()
         assert program
         ends = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []  # with us
@@ -188,11 +188,10 @@ class Sshd(Keys):
             words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         end = time.monotonic() + PATIENCE_S
-        for port in self.ports:
-            while not _answers(port):
-                assert self.process.poll() is None, self.log
-                assert time.monotonic() < end, self.log
-                time.sleep(0.02)
+        while not _answers(self.ports[0]):
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < end, self.log
+            time.sleep(0.02)
 
 
 def sshd_program() -> Path | None:
@@ -224,6 +223,14 @@ def openssh(folder: Path, cells: list[Behaviour], *settings: str) -> Iterator[Ss
             server.stop()
 
 
+@functools.cache
+def _key_pair(name: str) -> tuple[bytes, bytes]:
+    """Return a private key and its public key, which all servers of a test process share."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_key(Path(folder) / name)
+        return path.read_bytes(), Path(f"{path}.pub").read_bytes()
+
+
 def _start(server: Sshd, settings: tuple[str, ...]) -> None:
     """Start the server on free ports."""
     for _ in range(5):
@@ -240,8 +247,11 @@ def _start(server: Sshd, settings: tuple[str, ...]) -> None:
 
 def _furnish(server: Sshd, rig: int) -> None:
     """Write keys, the home folder and the programs; `rig` is the port that the programs ask."""
-    make_key(server.key)
-    make_key(server.folder / "host_key")
+    for path in (server.key, server.folder / "host_key"):
+        private, public = _key_pair(path.name)
+        path.write_bytes(private)
+        path.chmod(0o600)
+        Path(f"{path}.pub").write_bytes(public)
     server.authorized_keys.parent.mkdir(parents=True, mode=0o700)
     server.authorized_keys.write_bytes(Path(f"{server.key}.pub").read_bytes())
     server.authorized_keys.chmod(0o600)

@@ -316,6 +316,7 @@ def test_the_command_tells_it_in_words_and_ends_with_1_where_something_is_worse(
     assert run("compare", two[0], two[0]).exit_code == 0
 
 
+@pytest.mark.usefixtures("html_page")
 def test_the_command_writes_json_csv_and_html(two, tmp_path: Path):
     for name in ("x.json", "x.csv", "x.html"):
         assert run("compare", *two, "-o", tmp_path / name).exit_code == 1

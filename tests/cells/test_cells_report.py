@@ -19,6 +19,7 @@ from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording
 from dbdyno.cells.series import open_series
 from dbdyno.cli.main import cli
+from dbdyno.evidence.run import Run
 from dbdyno.judge.cells_flash import share_of
 from dbdyno.judge.cells_report import report_page
 from fresh_dice import fresh_dice
@@ -34,13 +35,19 @@ def whole(cell: str, minute: int) -> dict:
     return {**redo(cell, minute), **cache(cell, minute)}
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a recording of a flash log and a flash cache on three cells."""
+    return run_of(tmp_path_factory.mktemp("recorded") / "rec", rounds_of(MINUTES, whole))
+
+
 @pytest.fixture
-def page(tmp_path: Path) -> dict:
-    return report_page(run_of(tmp_path / "rec", rounds_of(MINUTES, whole)))
+def page(recorded: Run) -> dict:
+    return report_page(recorded)
 
 
-def test_rates_latencies_and_shares_are_those_of_the_counters(tmp_path: Path):
-    with open_series(run_of(tmp_path / "rec", rounds_of(MINUTES, whole))) as found:
+def test_rates_latencies_and_shares_are_those_of_the_counters(recorded: Run):
+    with open_series(recorded) as found:
         writes = found.get("flash log", "FL_IO_W")
         assert writes.mean("cel01") == pytest.approx(10.0)
         assert writes.overall() == pytest.approx(10 * (1 + 1.1 + 1.2))
@@ -282,25 +289,23 @@ def test_a_recording_without_metrics_is_refused(tmp_path: Path):
         (["--format", "jsonl"], '"section": "flash-log"'),
     ],
 )
-def test_dbdyno_report_writes_every_form(tmp_path: Path, options: list[str], wanted: str):
-    run = run_of(tmp_path / "rec", rounds_of(MINUTES, whole))
-    found = CliRunner().invoke(cli, ["report", str(run.path), *options])
+@pytest.mark.usefixtures("html_page")
+def test_dbdyno_report_writes_every_form(recorded: Run, options: list[str], wanted: str):
+    found = CliRunner().invoke(cli, ["report", str(recorded.path), *options])
     assert found.exit_code == 0, found.output
     assert wanted in found.stdout
 
 
-def test_dbdyno_report_writes_a_page_into_the_run_and_figures_where_asked(tmp_path: Path):
-    run = run_of(tmp_path / "rec", rounds_of(MINUTES, whole))
-    found = CliRunner().invoke(cli, ["report", str(run.path)])
+@pytest.mark.usefixtures("html_page")
+def test_dbdyno_report_writes_a_page_into_the_run_and_figures_where_asked(recorded: Run, tmp_path: Path):
+    found = CliRunner().invoke(cli, ["report", str(recorded.path)])
     assert found.exit_code == 0, found.output
-    text = (run.path / "report.html").read_text()
+    text = (recorded.path / "report.html").read_text()
     assert "Who was first" in text
     assert text.count('id="figure-cells_flash-log"') == 1
-    found = CliRunner().invoke(cli, ["report", str(run.path), "--figures", str(tmp_path / "f")])
+    found = CliRunner().invoke(cli, ["report", str(recorded.path), "--figures", str(tmp_path / "f")])
     assert found.exit_code == 0, found.output
     names = {path.name for path in (tmp_path / "f").iterdir()}
     assert {"cells_rounds.png", "cells_flash-log.svg", "cells_flash-cache.png"} <= names
-    assert (
-        json.loads(CliRunner().invoke(cli, ["report", str(run.path), "--format", "json"]).stdout)["facts"]["seconds"]
-        == (MINUTES - 1) * MINUTE / 1e9
-    )
+    shown = json.loads(CliRunner().invoke(cli, ["report", str(recorded.path), "--format", "json"]).stdout)
+    assert shown["facts"]["seconds"] == (MINUTES - 1) * MINUTE / 1e9

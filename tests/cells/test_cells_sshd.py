@@ -163,7 +163,7 @@ def test_a_recording_goes_on_over_a_connection_that_was_cut(sshd: Sshd, cells: l
 
     sshd.cells[0] = once
     out = tmp_path / "recording"
-    found = asked(record, *sshd.reach(), "--every", "1s", "--for", "2s", "--out", out)
+    found = asked(record, *sshd.reach(*sshd.hosts[:2]), "--every", "3s", "--for", "4s", "--out", out)
     assert found.exit_code == 2
     first, *others = [
         block.report["cells"].get(sshd.hosts[0]) or block.report["cells"][cells[0].name]
@@ -214,7 +214,7 @@ def test_an_unknown_host_key_is_refused_and_the_next_step_adds_it(sshd: Sshd, tm
     assert asked(run, "list cell", *words).exit_code == 0
 
 
-@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+@pytest.mark.parametrize("kind", first("ed25519", "ecdsa", "rsa"))
 def test_a_changed_host_key_is_refused_and_the_next_step_forgets_it(sshd: Sshd, tmp_path: Path, kind: str):
     other = make_key(tmp_path / "other", "-t", kind).with_suffix(".pub").read_text()
     sshd.known_hosts.write_text(f"[127.0.0.1]:{sshd.ports[0]} {other}")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from flash_rig import FIRST, Rig, answering
+from flash_rig import FIRST, Rig, answering, two_cells
 from rig_help import access
 
 from command_line import dbdyno
@@ -19,6 +23,7 @@ from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.study.analysis.analyse import analyse
+from dbdyno_rig.state import IormPlan
 from waiting import until
 
 LONG_S = 120.0
@@ -66,9 +71,43 @@ def shown(rig: Rig) -> list[str]:
     return [cell.answer("list iormplan detail")[0] for cell in rig.cells]
 
 
-def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(rig: Rig):
-    before = shown(rig)
-    run = cut(rig, "--set", "turn=1h")
+class Interrupted(NamedTuple):
+    """Cells with a run whose machine stopped in a block of an hour, and their plans before it."""
+
+    rig: Rig
+    run: Run
+    before: list[str]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
+    """Yield the cells and their interrupted run, which is made once; `interrupted` puts both back before each test."""
+    folder = tmp_path_factory.mktemp("rig")
+    with two_cells(folder) as rig, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("DBDYNO_STATE", str(folder / "state"))
+        before = shown(rig)
+        yield Interrupted(rig, cut(rig, "--set", "turn=1h"), before)
+
+
+@pytest.fixture(scope="module")
+def after_the_cut(kept: Interrupted, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[IormPlan]]:
+    """Return a copy of the run's folder, and the plan of each cell, as they were when the machine stopped."""
+    copy = shutil.copytree(kept.run.path, tmp_path_factory.mktemp("kept") / kept.run.id)
+    return copy, [deepcopy(cell.plan) for cell in kept.rig.cells]
+
+
+@pytest.fixture
+def interrupted(kept: Interrupted, after_the_cut: tuple[Path, list[IormPlan]]) -> Interrupted:
+    folder, plans = after_the_cut
+    shutil.rmtree(kept.run.path)
+    shutil.copytree(folder, kept.run.path)
+    for cell, plan in zip(kept.rig.cells, plans, strict=True):
+        cell.plan = deepcopy(plan)
+    return Interrupted(kept.rig, Run.open(kept.run.path), kept.before)
+
+
+def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(interrupted: Interrupted):
+    rig, run, before = interrupted
     changed = shown(rig)
     assert changed != before
     assert run.status == "aborted"
@@ -98,8 +137,8 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(r
     assert Run.open(run.path).manifest.restored is True
 
 
-def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: Rig):
-    run = cut(rig, "--set", "turn=1h")
+def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(interrupted: Interrupted):
+    rig, run, _ = interrupted
     runs = str(run.path.parent)
     for more in ("--dry-run", "--yes"):
         words = rig.words(more, "--out", runs)
@@ -140,8 +179,8 @@ def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
     assert "is complete" in asked(rig, *resume).stderr
 
 
-def test_a_run_does_not_go_on_where_a_cell_is_not_as_it_was(rig: Rig):
-    cut(rig, "--set", "turn=1h")
+def test_a_run_does_not_go_on_where_a_cell_is_not_as_it_was(interrupted: Interrupted):
+    rig = interrupted.rig
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
     rig.cells[1].answer("alter iormplan objective=auto")
     refused = asked(rig, "run", "--resume", "last", "--yes")
@@ -150,9 +189,8 @@ def test_a_run_does_not_go_on_where_a_cell_is_not_as_it_was(rig: Rig):
     assert f"{name}: has changed since the run began: objective" in refused.stderr
 
 
-def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(rig: Rig):
-    before = shown(rig)
-    run = cut(rig, "--set", "turn=1h")
+def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(interrupted: Interrupted):
+    rig, run, before = interrupted
     manifest = json.loads((run.path / "manifest.json").read_text())
     cells = manifest["iorm"]["undo"]["cells"]
     cells[0] |= {"name": "gone", "port": 1}
@@ -166,8 +204,8 @@ def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(ri
     assert Run.open(run.path).manifest.restored is False
 
 
-def test_a_plan_that_somebody_else_made_since_is_left_alone(rig: Rig):
-    cut(rig, "--set", "turn=1h")
+def test_a_plan_that_somebody_else_made_since_is_left_alone(interrupted: Interrupted):
+    rig = interrupted.rig
     rig.cells[0].answer("alter iormplan dbplan=((name=ORCL,share=9))")
     rig.cells[1].answer('alter iormplan dbplan=""')
     done = asked(rig, "cells", "restore", "last", "--yes")

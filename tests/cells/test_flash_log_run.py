@@ -112,6 +112,7 @@ def test_garbage_for_a_plan_is_refused_before_anything_is_changed(rig: Rig):
             rig.survey(rig.plan())
 
 
+@pytest.mark.usefixtures("html_page")
 def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     before = rig.plans
 

@@ -52,7 +52,7 @@ def median_us(page: dict[str, object], operation: str) -> float:
 
 def test_writes_of_a_redo_probe_are_the_times_of_the_device(slow: Path, tmp_path: Path):
     log = slow / "redo"
-    probe = dbdyno("probe", "redo", log, "--for", "5s", "--file-size", "8MiB", "--sessions", 2, cwd=tmp_path)
+    probe = dbdyno("probe", "redo", log, "--for", "2s", "--file-size", "8MiB", "--sessions", 2, cwd=tmp_path)
     assert probe.returncode in (0, 1), probe.stderr
     page = fitted("last", cwd=tmp_path)
     assert 0.98 * WRITE_US < median_us(page, "write") < BUSY * WRITE_US
@@ -72,7 +72,7 @@ def test_writes_of_a_redo_probe_are_the_times_of_the_device(slow: Path, tmp_path
 
 def test_two_flash_probes_at_two_depths_are_one_device(slow: Path, tmp_path: Path):
     for depth in (1, 4):
-        words = ("--depth", depth, "--file-size", "4MiB", "--round", "500ms", "--rounds", "5")
+        words = ("--depth", depth, "--file-size", "4MiB", "--round", "300ms", "--rounds", "4")
         probe = dbdyno("probe", "flash", slow, *words, cwd=tmp_path)
         assert probe.returncode == 0, probe.stderr
     runs = sorted((tmp_path / "runs").iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,10 +55,26 @@ def needs_distributed() -> None:
         load_distributed()
 
 
-@pytest.fixture(scope="session")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("workers"), 2) as found:
-        yield found
+_running: list[Cluster] = []
+_held = contextlib.ExitStack()
+
+
+@pytest.fixture
+def two(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """Return a cluster of two workers, which runs until tests of another folder follow: idle, it takes a twentieth of
+    a core.
+    """
+    if not _running:
+        _running.append(_held.enter_context(cluster(tmp_path_factory.mktemp("workers"), 2)))
+    return _running[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop the cluster after the last test of this folder."""
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        _running.clear()
+        _held.close()
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,7 @@ def check_clocks(rows: list[TableRow], clocks_s: tuple[float, ...], drifts_ppm: 
         assert apart_ns <= row["clock_error_ns"] + drifted_ns + 200_000, row
 
 
+@pytest.mark.soak
 def test_calls_over_a_slow_network_with_moved_clocks_are_those_of_the_server(desk: Desk, tmp_path: Path) -> None:
     clocks_s = (-0.5, 0.5)
     with lab(tmp_path, 2) as found, connected(found) as conn:

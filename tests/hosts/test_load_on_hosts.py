@@ -29,7 +29,8 @@ title = "two loads"
 [target]
 dsn = "%s"
 [workload]
-scripts = [{name = "count", text = '''insert into counted values (1);'''}]
+scripts = [{name = "count", text = '''\\sleep 5 ms
+insert into counted values (1);'''}]
 [load]
 sessions = %d
 %s
@@ -187,18 +188,18 @@ def test_a_killed_scheduler_ends_the_run_which_another_one_finishes(
     assert run.status() == "complete"
 
 
-@pytest.mark.soak
 def test_a_host_with_a_moved_clock_is_in_the_same_slices(
-    desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]], tmp_path: Path
+    two: Cluster, desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]], tmp_path: Path
 ) -> None:
     shim, seconds = tmp_path / "shim.so", tmp_path / "seconds"
     source = Path(__file__).parents[1] / "lab" / "clock_shim.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", str(source), "-o", str(shim), "-ldl"], check=True)
     seconds.write_text("3")
-    with cluster(tmp_path, 1) as found:
-        add_worker(found, tmp_path, "moved", {"LD_PRELOAD": str(shim), "CLOCK_SHIM": str(seconds)})
-        done = dbdyno("run", written(desk, dsn), "--out", "runs", "--scheduler", found.address, cwd=desk.folder)
-        ended(found.workers[-1])
+    add_worker(two, tmp_path, "moved", {"LD_PRELOAD": str(shim), "CLOCK_SHIM": str(seconds)})
+    try:
+        done = dbdyno("run", written(desk, dsn), "--out", "runs", "--scheduler", two.address, cwd=desk.folder)
+    finally:
+        ended(two.workers.pop())
     assert done.returncode in (0, 1), done.stderr
     (rows,) = counted.execute("select count(*) from counted").fetchone() or (0,)
     run = desk.run("runs")
@@ -215,8 +216,8 @@ def test_a_host_with_a_moved_clock_is_in_the_same_slices(
         moved = next(row for row in record["report"]["hosts"] if row["host"] == "moved")  # type: ignore[index]
         assert moved["clock_offset_ns"] == pytest.approx(3e9, abs=moved["clock_error_ns"] + 1e6)
         begins = [at for block, _, at, _ in spans if block == record["index"]]
-        assert len(begins) == 2
-        assert max(begins) - min(begins) < 100_000_000
+        assert len(begins) == 3
+        assert max(begins) - min(begins) < 1_000_000_000  # a busy machine starts a host's sessions late
 
 
 @pytest.mark.soak

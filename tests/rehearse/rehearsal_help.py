@@ -49,6 +49,9 @@ analyze orders, words, jobs;
 """
 """Two tables with a foreign key, extended statistics, a view, a function, and words ordered by a collation."""
 
+SMALL = SCHEMA.replace("20000", "2000").replace("60000", "6000")
+"""The same with a tenth of the rows, for tests that make a server of their own and do not depend on times."""
+
 STATEMENTS: dict[str, tuple[str, Any]] = {
     "customer": ("select name, city from customers where id = %s", lambda dice: [dice.randint(1, 20000)]),
     "orders of": ("select id, amount from orders where customer = %s", lambda dice: [dice.randint(1, 20000)]),
@@ -151,10 +154,10 @@ def capture(
 
 
 @contextlib.contextmanager
-def shop() -> Iterator[EmbeddedPostgres]:
+def shop(schema: str = SCHEMA) -> Iterator[EmbeddedPostgres]:
     """A server with the shop as database `shop`."""
     with EmbeddedPostgres() as engine:
-        database(engine, "shop", SCHEMA)
+        database(engine, "shop", schema)
         yield engine
 
 

@@ -102,7 +102,7 @@ def people(engine: EmbeddedPostgres) -> tuple[str, str]:
 
 
 def test_no_value_of_a_private_load_is_in_the_run_its_page_or_on_the_screen(
-    engine: EmbeddedPostgres, tmp_path: Path, key: Path
+    engine: EmbeddedPostgres, tmp_path: Path, key: Path, html_page: None
 ) -> None:
     old, new = people(engine)
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
@@ -124,7 +124,9 @@ def test_no_value_of_a_private_load_is_in_the_run_its_page_or_on_the_screen(
 
 
 @pytest.mark.soak
-def test_an_encrypted_capture_is_replayed_as_it_was(engine: EmbeddedPostgres, tmp_path: Path, key: Path) -> None:
+def test_an_encrypted_capture_is_replayed_as_it_was(
+    engine: EmbeddedPostgres, tmp_path: Path, key: Path, html_page: None
+) -> None:
     old, new = people(engine)
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
     words = ("--load", captured, "--key-file", key, "--privacy", "--replay", "all", "--for", "30s")
@@ -210,7 +212,7 @@ def test_hidden_texts_have_no_literal_whatever_it_is() -> None:
 
 
 def test_logs_are_a_load_without_a_capture_on_the_disk(
-    engine: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: EmbeddedPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, html_page: None
 ) -> None:
     old, new = people(engine)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
@@ -380,7 +382,7 @@ def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path:
 
 
 def test_no_masked_value_is_in_the_copy_the_capture_the_run_or_on_the_screen(
-    engine: EmbeddedPostgres, tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+    engine: EmbeddedPostgres, tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch, html_page: None
 ) -> None:
     old, _ = people(engine)
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)

@@ -72,6 +72,7 @@ def test_counted_statements_are_rehearsed_with_the_texts_that_the_server_remembe
     assert "The load comes from MariaDB" in said
 
 
+@pytest.mark.usefixtures("html_page")
 def test_a_slow_log_is_a_load_and_private_without_its_values(
     engine: EmbeddedPostgres, loaded: MariaServer, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import CUSTOMERS, SCHEMA, capture, database, model_in, model_of, shop
+from rehearsal_help import CUSTOMERS, SMALL, capture, database, model_in, model_of, shop
 
 from command_line import dbdyno
 from dbdyno.base.errors import TargetError
@@ -119,7 +119,7 @@ def test_a_setting_is_tried_in_the_same_database(engine: EmbeddedPostgres, captu
 @FEW
 def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Path) -> None:
     with EmbeddedPostgres(settings={"shared_preload_libraries": "pg_stat_statements"}) as own:
-        old = database(own, "shop", SCHEMA, "create extension pg_stat_statements")
+        old = database(own, "shop", SMALL, "create extension pg_stat_statements")
         with psycopg.connect(old, autocommit=True) as connection:
             connection.execute("select pg_stat_statements_reset()")
             for at in range(1, 30):
@@ -189,7 +189,7 @@ def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured:
 
 
 def test_a_server_that_breaks_off_leaves_what_was_measured(captured: Path, tmp_path: Path) -> None:
-    with shop() as own, contextlib.ExitStack() as ending:
+    with shop(SMALL) as own, contextlib.ExitStack() as ending:
         old, new = database(own, "old", template="shop"), database(own, "new", template="shop")
         words = ["rehearse", old, new, "--load", str(captured), "--for", "60s", "--out", str(tmp_path / "runs")]
         running = ending.enter_context(start(*words))
@@ -226,6 +226,7 @@ def test_a_setting_that_may_hold_a_secret_is_named_without_its_value() -> None:
 
 
 @FEW
+@pytest.mark.usefixtures("html_page")
 def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     old = database(engine, "old", "create table t (v text)", "insert into t values ('1')", template="shop")
     new = database(engine, "new", "create table t (v text)", "insert into t values ('secret')", template="shop")

@@ -129,14 +129,19 @@ def test_sweeps_of_equal_levels_keep_their_level_though_the_base_drifts(tmp_path
 
 
 def test_levels_without_any_difference_are_said_to_bring_none(tmp_path: Path):
-    model = judged(tmp_path, factor("x", {"1": 1000, "2": 1000, "3": 1000}), blocks=60)
+    model = judged(tmp_path, factor("x", {"1": 1000, "2": 1000, "3": 1000}), blocks=12)
     (curve,) = model["factors"]["curves"]
     assert not any(row["low"] > 1 or row["high"] < 1 for row in curve["levels"][1:])
 
 
-def test_words_are_levels_too_and_stand_side_by_side(tmp_path: Path):
-    model = judged(tmp_path, factor("form", {"join": 1000, "exists": 400, "in": 1600}))
-    sweep = model["figures"]["sweep"]
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the results of a factor whose levels are words."""
+    return judged(tmp_path_factory.mktemp("forms"), factor("form", {"join": 1000, "exists": 400, "in": 1600}))
+
+
+def test_words_are_levels_too_and_stand_side_by_side(forms: dict[str, Any]):
+    model, sweep = forms, forms["figures"]["sweep"]
     assert sweep["x_words"] == ["join", "exists", "in"]
     assert [point["x"] for point in sweep["curves"][0]["points"]] == [1, 2, 3]
     assert (
@@ -283,9 +288,8 @@ def test_a_level_that_counts_something_has_the_verb_of_its_number():
 
 
 @pytest.mark.drawn
-def test_the_figure_of_words_is_drawn_with_its_words(tmp_path: Path):
-    model = judged(tmp_path, factor("form", {"join": 1000, "exists": 400, "in": 1600}), blocks=4)
-    assert ">exists</text>" in render_html(model)
+def test_the_figure_of_words_is_drawn_with_its_words(forms: dict[str, Any]):
+    assert ">exists</text>" in render_html(forms)
 
 
 def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is() -> None:
@@ -351,9 +355,8 @@ def test_a_saturation_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: P
     assert "which is no measurement" in said
 
 
-def test_no_line_joins_levels_that_are_words(tmp_path: Path):
+def test_no_line_joins_levels_that_are_words(forms: dict[str, Any], tmp_path: Path):
     """A line from one driver to the next says that something lies between them."""
-    words = judged(tmp_path, factor("client", {"jdbc": 1000, "adbc": 400, "r": 1600}), blocks=4)
-    numbers = judged(tmp_path / "n", factor("rows", {"1": 1000, "2": 400, "4": 1600}), blocks=4)
-    lines = [json.dumps(sweep.draw(model).to_dict()).count('"type": "line"') for model in (words, numbers)]
+    numbers = judged(tmp_path, factor("rows", {"1": 1000, "2": 400, "4": 1600}), blocks=3)
+    lines = [json.dumps(sweep.draw(model).to_dict()).count('"type": "line"') for model in (forms, numbers)]
     assert lines[0] == 0 < lines[1]

@@ -27,12 +27,12 @@ from mock_plans import mock_plan
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"
 
 
-def plan(other: str, blocks: int = 10) -> str:
+def plan(other: str, blocks: int = 6) -> str:
     arms = f'[[arm]]\nname = "before"\n[[arm]]\nname = "after"\nparameters = {{{other}}}\n'
     return mock_plan(arms, title="a build", blocks=blocks)
 
 
-def ran(folder: Path, other: str, *words: str, blocks: int = 10):
+def ran(folder: Path, other: str, *words: str, blocks: int = 6):
     (folder / "p.toml").write_text(plan(other, blocks))
     return dbdyno("run", "p.toml", "--seed", "1", *words, cwd=folder)
 
@@ -50,7 +50,7 @@ def ran(folder: Path, other: str, *words: str, blocks: int = 10):
     ],
 )
 def test_the_exit_code_is_what_the_build_asked_for(tmp_path: Path, other: str, words: tuple[str, ...], code: int):
-    done = ran(tmp_path, other, *words, blocks=5 if other == SAME else 10)
+    done = ran(tmp_path, other, *words, blocks=5 if other == SAME else 6)
     assert done.returncode == code, done.stdout + done.stderr
 
 
@@ -134,7 +134,7 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
     assert len(rows) == 1
     (tmp_path / "p.toml").write_text(plan(FASTER, 7))
     rows = json.loads(dbdyno("runs", "--plan", "p.toml", "--format", "json", cwd=tmp_path).stdout)
-    assert sorted(row["blocks"] for row in rows) == ["10/10", "4/4"], "runs of one second have no order"
+    assert sorted(row["blocks"] for row in rows) == ["4/4", "6/6"], "runs of one second have no order"
     assert len(json.loads(dbdyno("runs", "--from", "1h", "--limit", "2", "--format", "json", cwd=tmp_path).stdout)) == 2
     assert "no runs that were asked for" in dbdyno("runs", "--from", "2999-01-01", cwd=tmp_path).stderr
     assert dbdyno("runs", "--from", "soon", cwd=tmp_path).returncode == 2

@@ -150,6 +150,7 @@ def test_the_fitted_arm_is_given_back_and_an_asynchronous_one_is_predicted(runs:
     assert waits["commit"]["model"] == pytest.approx(waits["commit"]["live"], rel=0.06)
 
 
+@pytest.mark.usefixtures("html_page")
 def test_a_prediction_is_a_page_in_every_form(runs: Path, file: Path, tmp_path: Path):
     html = tmp_path / "p.html"
     base = ("predict", "made", "-m", str(file), "--arm", "one", "--runs", str(runs))
@@ -298,7 +299,7 @@ def test_what_if_gives_curves_with_a_band_and_says_what_binds(file: Path):
     assert shown["figures"]["sweep"]["x_label"] == "sessions"
 
 
-def test_prices_give_transactions_for_money(file: Path, tmp_path: Path):
+def test_prices_give_transactions_for_money(file: Path, tmp_path: Path, one_draw: None):
     prices = tmp_path / "prices.toml"
     prices.write_text("core = 0.05\n[devices]\ngp3 = 0.01\n")
     base = ("whatif", str(file), "--set", "device=gp3", "--set", "cores=2,4", "--cost", str(prices))

@@ -61,9 +61,10 @@ def keys(machine: Machine) -> list[str]:
     return [own.key for own in machine.parameters]
 
 
-def arms_of(run: Run, machine: Machine) -> dict[str, Any]:
+def arms_of(run: Run, machine: Machine, *only: str) -> dict[str, Any]:
+    """Return the predictions of these arms."""
     given = CalibratedMachine.from_machine(parse_machine("model:made", machine.toml()))
-    return {arm["arm"]: arm for arm in predict(run, measure(run), given)["arms"]}
+    return {arm["arm"]: arm for arm in predict(run, measure(run), given, only=only)["arms"]}
 
 
 def error(arm: JsonObject, metric: str) -> float:
@@ -100,7 +101,7 @@ def test_every_parameter_of_files_says_where_it_comes_from(made: Made):
 
 def test_the_calibrated_arm_is_reproduced_and_larger_buffers_read_less(made: Made):
     run, machine = made()
-    arms = arms_of(run, machine)
+    arms = arms_of(run, machine, "one", "larger")
     assert abs(error(arms["one"], "p50")) < 0.02
     assert abs(error(arms["one"], "p99")) < 0.06
     # Half of the table is in the buffers: the median is a read or none, so the mean is compared.
@@ -119,7 +120,7 @@ def test_without_the_sizes_of_tables_reads_are_held_constant(made: Made):
     run, machine = made(Reading(sizes=False))
     assert "shared_buffers" in machine.undetermined
     assert "relations" not in keys(machine)
-    larger = arms_of(run, machine)["larger"]
+    larger = arms_of(run, machine, "larger")["larger"]
     assert any("shared_buffers = 50MB" in note and "not predicted" in note for note in larger["notes"])
     assert error(larger, "mean") > 0.3
     with pytest.raises(ModelError, match="does not know the pages"):
@@ -128,10 +129,10 @@ def test_without_the_sizes_of_tables_reads_are_held_constant(made: Made):
 
 def test_another_work_mem_is_named_as_not_predicted(made: Made):
     run, machine = made()
-    sorts = arms_of(run, machine)["sorts"]
+    sorts = arms_of(run, machine, "sorts")["sorts"]
     assert any("work_mem = 64kB differs" in note and "calibrate on this arm" in note for note in sorts["notes"])
     run, machine = made(Reading(misses=0.0, spilled=3), "sorts")
-    assert arms_of(run, machine)["sorts"]["notes"] == []
+    assert arms_of(run, machine, "sorts")["sorts"]["notes"] == []
 
 
 def test_a_spill_is_counted_and_has_a_device_of_its_own(made: Made):
@@ -153,11 +154,11 @@ def test_what_the_kernels_cache_answers_is_no_time_of_the_device(made: Made):
     assert value(machine, "cached_ratio") == pytest.approx(0.7, abs=0.03)
     median = next(own for own in machine.files.rows if own.key == "devices.data read p50")
     assert median.value == pytest.approx(TRUTH.read_us, rel=0.05)
-    assert abs(error(arms_of(run, machine)["one"], "mean")) < 0.05
+    assert abs(error(arms_of(run, machine, "one")["one"], "mean")) < 0.05
     _, machine = made(Reading(cached=1.0))
     assert value(machine, "cached_ratio") == 1.0
     assert "data device" in machine.undetermined
-    assert simulate(machine.toml(), sessions=1, replications=1).read_ns == 0.0
+    assert simulate(machine.toml(), sessions=1, replications=1, transactions=500).read_ns == 0.0
 
 
 def test_a_device_that_the_run_had_mounted_keeps_its_queue(made: Made):
@@ -166,20 +167,21 @@ def test_a_device_that_the_run_had_mounted_keeps_its_queue(made: Made):
     assert "[devices.mounted_volume]" in text
     assert "iops = 6000" in text
     assert not any("taken not to wait" in note for note in machine.notes)
-    rate = simulate(text, sessions=64, replications=1).throughput_per_s
+    rate = simulate(text, sessions=64, replications=1, transactions=6_000).throughput_per_s
     assert rate == pytest.approx(6_000 / TRUTH.misses, rel=0.06)
     # What a read took beyond that device is fitted.
-    one = simulate(text, sessions=1, replications=1)
+    one = simulate(text, sessions=1, replications=1, transactions=3_000)
     assert one.read_ns / 1e3 == pytest.approx(TRUTH.read_us * 1.02, rel=0.04)
 
 
 def test_a_measured_device_serves_all_sessions_at_once(made: Made):
     _, machine = made()
-    one, many = (simulate(machine.toml(), sessions=n, settings={"postgres.cores": "64"}) for n in (1, 32))
+    load = {"settings": {"postgres.cores": "64"}, "replications": 1, "transactions": 6_000}
+    one, many = (simulate(machine.toml(), sessions=n, **load) for n in (1, 32))
     assert many.throughput_per_s == pytest.approx(32 * one.throughput_per_s, rel=0.05)
 
 
-def test_a_what_if_swaps_the_data_device_and_changes_the_buffers(made: Made):
+def test_a_what_if_swaps_the_data_device_and_changes_the_buffers(made: Made, one_draw: None):
     _, machine = made()
     given = CalibratedMachine.from_machine(parse_machine("model:made", machine.toml()))
     page = whatif(given, axes_of(["data_device=measured,gp3,disk-15000", "shared_buffers=10MB,50MB", "sessions=16"]))

@@ -20,6 +20,7 @@ from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.pages.model import page as model_page
 from dbdyno.study.analysis.measured.measures import measure
+from dbdyno.study.prediction import sensitivity
 from dbdyno.study.prediction.axes import axes_of, points_of
 from dbdyno.study.prediction.compare import CalibratedMachine, predict
 from dbdyno.study.prediction.fit import Machine
@@ -76,7 +77,8 @@ def test_each_parameter_says_if_it_was_measured_and_the_page_what_is_not_determi
     assert any("CPU of statements" in text for text in machine.undetermined)
 
 
-def test_the_file_is_a_machine_that_every_command_takes(file: Path):
+def test_the_file_is_a_machine_that_every_command_takes(file: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sensitivity, "TRANSACTIONS", 500)
     assert model("check", str(file)).exit_code == 0
     for arguments in (
         ("analyse", str(file), "--sessions", "1"),
@@ -91,7 +93,7 @@ def test_the_file_is_a_machine_that_every_command_takes(file: Path):
     assert one["high"] / one["low"] > 1.1
 
 
-def test_levels_of_cores_and_devices_are_beside_their_busy_shares(file: Path):
+def test_levels_of_cores_and_devices_are_beside_their_busy_shares(file: Path, one_draw: None):
     arguments = ("whatif", str(file), "--set", "cores=2,4", "--set", "device=gp3", "--format", "json")
     page = model_page(json.loads(model(*arguments).output))
     rows = next(section for section in page.sections if section.title == "Combinations").tables[0].rows
@@ -99,7 +101,7 @@ def test_levels_of_cores_and_devices_are_beside_their_busy_shares(file: Path):
     assert all(0 < row.cells["cores_busy"] < 1 for row in rows)
 
 
-def test_a_what_if_is_a_picture_with_the_model_s_own_words(file: Path, tmp_path: Path):
+def test_a_what_if_is_a_picture_with_the_model_s_own_words(file: Path, tmp_path: Path, one_draw: None):
     picture = tmp_path / "whatif.svg"
     done = model("whatif", str(file), "--set", "sessions=1,2", "-o", str(picture))
     assert done.exit_code == 0, done.exception
@@ -107,7 +109,7 @@ def test_a_what_if_is_a_picture_with_the_model_s_own_words(file: Path, tmp_path:
     assert "by the model" in text and "blocks" not in text
 
 
-def test_a_what_if_sets_the_sync_method(file: Path):
+def test_a_what_if_sets_the_sync_method(file: Path, one_draw: None):
     arguments = ("whatif", str(file), "--set", "wal_sync_method=fdatasync,open_datasync,fsync", "--format", "json")
     points = {point["wal_sync_method"]: point for point in json.loads(model(*arguments).output)["points"]}
     gained = points["fdatasync"]["p50"] - points["open_datasync"]["p50"]

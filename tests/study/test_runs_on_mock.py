@@ -190,7 +190,7 @@ def test_a_run_of_a_kind_that_is_not_known_says_so(tmp_path: Path):
 
 def test_a_run_against_itself_says_so_and_each_gate_whose_it_is(tmp_path: Path):
     one, two = (
-        start(plan("", every="drift = 2.0", blocks=16), tmp_path / name, seed=seed)
+        start(plan("", every="drift = 2.0", blocks=12), tmp_path / name, seed=seed)
         for name, seed in (("a", 1), ("b", 2))
     )
     assert [own["code"] for own in analyse_pair(one, one)["warnings"]] == ["same run"]

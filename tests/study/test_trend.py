@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,28 @@ TURN = "100ms"
 BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 
 
-def nights(folder: Path, means_us: list[int], *, failing: Sequence[int] = (), both: bool = False) -> list[Run]:
+StartRun = Callable[[str, int, Path], Run]
+"""Function from the text of a plan, a seed and the folder of the runs to a complete run."""
+Nights = Callable[..., list[Run]]
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
+    """Return `made_nights` with a run of each plan and seed that is made only once, and copied from then on."""
+    folder = tmp_path_factory.mktemp("runs")
+    known: dict[tuple[str, int], Path] = {}
+
+    def copied(text: str, seed: int, runs: Path) -> Run:
+        if (text, seed) not in known:
+            known[text, seed] = start(parse_plan(text, Path("p.toml")), folder, seed=seed).path
+        return Run.open(shutil.copytree(known[text, seed], runs / known[text, seed].name))
+
+    return partial(made_nights, copied)
+
+
+def made_nights(
+    start_run: StartRun, folder: Path, means_us: list[int], *, failing: Sequence[int] = (), both: bool = False
+) -> list[Run]:
     """A run for each night; all say that they were made with the plan of the first. In those that are `failing` half of
     arm one's transactions do; where it is the machine that changes, `both` arms have its means."""
     (folder / "p.toml").write_text(two_arms(means_us[0], turn=TURN))
@@ -35,12 +58,12 @@ def nights(folder: Path, means_us: list[int], *, failing: Sequence[int] = (), bo
             text.replace("mean_us = 800", f"mean_us = {8 * mean // 10}")
             for text, mean in zip(texts, means_us, strict=True)
         ]
-    plans = [parse_plan(text, Path("p.toml")) for text in texts]
+    plan = parse_plan(texts[0], Path("p.toml")).to_dict()
     runs = []
-    for night, plan in enumerate(plans):
-        run = start(plan, folder / "runs", seed=night)
+    for night, text in enumerate(texts):
+        run = start_run(text, night, folder / "runs")
         began = (BEGIN + timedelta(days=night)).isoformat()
-        run.save(plan=plans[0].to_dict(), started_at=began)
+        run.save(plan=plan, started_at=began)
         path = run.path.with_name(f"2026-11-{night + 1:02d}-nightly-{night:04d}")
         run.path.rename(path)
         runs.append(Run(path, run.manifest))
@@ -55,7 +78,7 @@ def canaries(run: Run, cpu_ns: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def changed(nights: Nights, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trend")
     nights(folder, [1000] * 7 + [1150] * 6)
     return folder
@@ -83,7 +106,7 @@ def test_a_part_of_the_time_may_hold_no_change(changed: Path):
     assert "too few for a trend" in done.stdout
 
 
-def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(tmp_path: Path):
+def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(nights: Nights, tmp_path: Path):
     runs = nights(tmp_path, [1000] * 9 + [1400] * 4)
     for at, run in enumerate(runs):
         canaries(run, 5e6 if at < 9 else 7e6)
@@ -99,7 +122,7 @@ def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(tmp_pat
     assert 'id="trend_runs"' in render_html(model)
 
 
-def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(tmp_path: Path):
+def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(nights: Nights, tmp_path: Path):
     """Half of the transactions failed since five nights, and it was "No change found", exit 0."""
     nights(tmp_path, [1000] * 10, failing=range(5, 10))
     done = dbdyno("trend", "p.toml", cwd=tmp_path, COLUMNS="160")
@@ -114,18 +137,18 @@ def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(tmp_path: Path):
     assert sum(row.split(",")[-2].lower() == "true" for row in rows[1:]) == 15
 
 
-def test_an_arm_counts_for_no_change_where_its_base_failed(tmp_path: Path):
+def test_an_arm_counts_for_no_change_where_its_base_failed(nights: Nights, tmp_path: Path):
     model = trend_of(nights(tmp_path, [1000] * 10, failing=range(5, 10)), "p.toml")
     assert [(arm["name"], arm["base"], arm["runs"]) for arm in model["arms"]] == [("two", "one", 5)]
 
 
-def test_seven_runs_could_show_no_change_and_say_so(tmp_path: Path):
+def test_seven_runs_could_show_no_change_and_say_so(nights: Nights, tmp_path: Path):
     model = trend_of(nights(tmp_path, [1000] * 7), "p.toml")
     verdict = model["verdict"]
     assert (verdict["decision"], verdict["headline"]) == ("unclear", "7 runs are too few for a trend.")
 
 
-def test_a_machine_that_slows_is_no_change_of_an_arm_with_a_base(tmp_path: Path):
+def test_a_machine_that_slows_is_no_change_of_an_arm_with_a_base(nights: Nights, tmp_path: Path):
     """Its level changed by 15 % with that of its base: "slower", exit 1. Its ratio did not."""
     runs = nights(tmp_path, [1000] * 7 + [1150] * 6, both=True)
     model = trend_of(runs, "p.toml")
@@ -144,7 +167,7 @@ def test_a_machine_that_slows_is_no_change_of_an_arm_with_a_base(tmp_path: Path)
     assert "level of each arm" in render_html(by_level)
 
 
-def test_a_slow_drift_is_told_as_one_and_is_no_change_at_a_run(tmp_path: Path):
+def test_a_slow_drift_is_told_as_one_and_is_no_change_at_a_run(nights: Nights, tmp_path: Path):
     """A straight line up by a half in 14 runs was "slower since" the run in its middle."""
     runs = nights(tmp_path, [1000 + 40 * night for night in range(14)], both=True)
     model = trend_of(runs, "p.toml", levels=True)
@@ -184,7 +207,7 @@ def test_a_plan_without_runs_says_so(tmp_path: Path):
     assert "has no run yet" in done.stderr
 
 
-def test_runs_on_another_engine_are_left_out_and_said_to_be(tmp_path: Path):
+def test_runs_on_another_engine_are_left_out_and_said_to_be(nights: Nights, tmp_path: Path):
     """The same plan on PostgreSQL and then on MariaDB is no change of the plan's own."""
     runs = nights(tmp_path, [1000] * 5 + [1500] * 8)
     for run in runs[:5]:

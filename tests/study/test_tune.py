@@ -48,7 +48,7 @@ def test_the_best_of_sixteen_is_found_and_confirmed_in_fresh_blocks(tmp_path: Pa
 
 def test_an_arm_that_fails_leaves_and_the_others_are_judged(tmp_path: Path):
     bad = ', {name = "broken", parameters = {mean_us = 100, errors = 0.5}}'
-    plan({"1": 1000, "2": 500}, tmp_path, more=bad)
+    plan({"1": 1000, "2": 500}, tmp_path, blocks=10, more=bad)
     done = dbdyno("tune", "p.toml", "--seed", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     race = manifest(tmp_path, "race")["race"]
@@ -76,7 +76,7 @@ def test_the_budget_ends_the_race(tmp_path: Path):
     plan({"1": 1000, "2": 1000}, tmp_path, blocks=10_000)
     with (tmp_path / "p.toml").open("a") as file:
         file.write("[verdict]\nthreshold = 0.0001\n")  # so that the two are never equal
-    done = dbdyno("tune", "p.toml", "--seed", "1", "--budget", "1s", cwd=tmp_path)
+    done = dbdyno("tune", "p.toml", "--seed", "1", "--budget", "300ms", cwd=tmp_path)
     assert done.returncode in (0, 1), done.stderr
     assert manifest(tmp_path, "race")["race"]["end"] == "time"
     assert "the time was up" in done.stdout.lower()
@@ -114,7 +114,7 @@ def test_more_than_64_arms_may_race_and_a_run_of_them_names_the_race(tmp_path: P
 def test_a_race_that_was_cut_does_not_go_on(tmp_path: Path):
     from dbdyno.evidence.run import find_run
 
-    plan({"1": 500, "2": 1000}, tmp_path)
+    plan({"1": 500, "2": 1000}, tmp_path, blocks=6)
     dbdyno("tune", "p.toml", "--seed", "1", cwd=tmp_path)
     run = find_run("last", tmp_path / "runs")
     run.save(status="aborted")
