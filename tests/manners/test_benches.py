@@ -69,12 +69,14 @@ def benches_anew() -> Iterator[None]:
 def smoke(name: str) -> subprocess.CompletedProcess[str]:
     """Run a bench at its smallest size within the test process, whose imports and data folders it uses.
 
-    As in a process of its own, warnings stop nothing.
+    As in a process of its own, warnings stop nothing; a changed environment and a changed binding to processors are
+    restored.
     """
-    out, err = io.StringIO(), io.StringIO()
+    out, err, processors = io.StringIO(), io.StringIO(), os.sched_getaffinity(0)
     command = [f"benches/{name}.py", "--smoke"]
     with (
         mock.patch.object(sys, "argv", command),
+        mock.patch.dict(os.environ),
         benches_anew(),
         warnings.catch_warnings(action="ignore"),
         contextlib.chdir(ROOT),
@@ -85,6 +87,8 @@ def smoke(name: str) -> subprocess.CompletedProcess[str]:
             code = importlib.import_module(name).main() or 0
         except SystemExit as ending:
             code = ending.code
+        finally:
+            os.sched_setaffinity(0, processors)
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
