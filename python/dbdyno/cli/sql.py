@@ -85,6 +85,7 @@ def _answer(
         from dbdyno.evidence.query import Answer
 
         return Answer(find_run(on, folder), text)
+    from dbdyno.evidence.memory import memory_connection
     from dbdyno.snapshot.reading.interval import Interval
     from dbdyno.snapshot.reading.periods import period
     from dbdyno.snapshot.reading.store_query import StoreAnswer
@@ -92,7 +93,8 @@ def _answer(
 
     holder = Store(store)
     chain = period(holder, on, target).chain
-    return StoreAnswer(stack.enter_context(Interval(holder, chain[0], chain[-1])), text)
+    interval = Interval(holder, chain[0], chain[-1], connection=memory_connection(in_order=True))
+    return StoreAnswer(stack.enter_context(interval), text)
 
 
 def _show_table(answer: RestrictedAnswer, top: int, output: Output) -> None:

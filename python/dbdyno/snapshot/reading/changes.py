@@ -195,7 +195,7 @@ class States:
         from dbdyno.evidence.duck import duckdb
 
         joined = f" join {snapshot.relation(kind.also)} b on {kind.on}" if kind.also else ""
-        with file_connection() as connection:
+        with file_connection(in_order=True) as connection:
             try:
                 rows = connection.execute(
                     f"select {kind.name}, {kind.value}, {kind.key} from {snapshot.relation(kind.view)} a{joined}"

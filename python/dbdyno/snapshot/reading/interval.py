@@ -20,7 +20,7 @@ from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.signals import interruptible
 from dbdyno.base.sql_text import quoted
-from dbdyno.evidence.memory import memory_connection
+from dbdyno.evidence.memory import close_tables, current_database, tables_connection
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
 from dbdyno.snapshot.reading.difference import difference_sql, union_columns
@@ -46,7 +46,7 @@ class Interval(Ends, Closeable):
         first: The earlier snapshot.
         last: The later snapshot.
         chain: All snapshots from the first to the last, if they are known.
-        connection: Where the tables are created; None creates a private connection in memory.
+        connection: Where the tables are created; None for a database that is freed with the interval.
         sums: The sums of the chain, if they are open already.
 
     Raises:
@@ -64,7 +64,7 @@ class Interval(Ends, Closeable):
         sums: Chain | None = None,
     ) -> None:
 
-        super().__init__(first, last, connection or memory_connection(in_order=True))
+        super().__init__(first, last, connection or tables_connection())
         self.store = store
         self._owned = connection is None
         self._made: dict[str, bool] = {}
@@ -152,9 +152,10 @@ class Interval(Ends, Closeable):
         return self._halves[at]
 
     def inner_connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection to an empty schema of this interval's database; a new database takes 20 ms to open."""
+        """Return a connection to an empty schema of this interval's database."""
         schema = f"inner_{next(_SCHEMAS)}"
         inner = interruptible(self.connection.cursor())
+        inner.execute(f"use {current_database(self.connection)}")
         inner.execute(f"create schema {schema}")
         inner.execute(f"set schema = '{schema}'")
         return inner
@@ -207,7 +208,7 @@ class Interval(Ends, Closeable):
         if self._sums is not None:
             self._sums.close()
         if self._owned:
-            self.connection.close()
+            close_tables(self.connection)
 
     def _make(self, view: str) -> None:
         from dbdyno.evidence.duck import duckdb

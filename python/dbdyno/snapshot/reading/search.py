@@ -50,7 +50,7 @@ def _inside(last: Snapshot, kind: str, where: tuple[str, str, str], words: list[
     kept = " and ".join(f"contains(lower(name || ' ' || text), ${at})" for at in range(1, len(words) + 1))
     sql = f"select name, text from ({given}) where {kept} order by length(name || text), name limit {int(top)}"
     try:
-        with file_connection() as connection:
+        with file_connection(in_order=True) as connection:
             rows = connection.execute(sql, words).fetchall()
     except duckdb.Error:  # a damaged file, or a column that this engine does not have
         return []

@@ -22,7 +22,7 @@ def server_zone(last: Snapshot) -> str:
             source = last.relation(view) if view in last.views else None
             if source is None:
                 continue
-            with file_connection() as connection:
+            with file_connection(in_order=True) as connection:
                 sql = f"select {value}::varchar from {source} where lower(name) in {ZONE_SETTINGS!r} and {value} <> ''"
                 row = connection.execute(sql).fetchone()
             return str(row[0]) if row else ""

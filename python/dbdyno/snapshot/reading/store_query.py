@@ -1,6 +1,7 @@
 """SQL on an interval of snapshots: tables as reports have them, read and never changed.
 
-    with StoreAnswer(interval, "select queryid, calls from pg_stat_statements order by 2 desc") as answer:
+    interval = Interval(store, first, last, connection=memory_connection(in_order=True))
+    with interval, StoreAnswer(interval, "select queryid, calls from pg_stat_statements order by 2 desc") as answer:
         answer.names, list(answer.rows())
 
 A view of the server is a table with the differences over the interval; NAME_by_snapshot has a row per key and
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.sql_text import quoted
+from dbdyno.evidence.memory import ALONE, current_database
 from dbdyno.evidence.query_limits import restrict
 from dbdyno.evidence.restricted_answer import RestrictedAnswer
 from dbdyno.snapshot.sessions.active import STATEMENT_TYPES
@@ -34,10 +36,13 @@ VERDICTS = ["verdict", "why"]
 class StoreAnswer(RestrictedAnswer):
     """Result of a SELECT over an interval of snapshots; `EvidenceError` is raised as by `RestrictedAnswer`.
 
-    The interval has to stay open as long as the answer, which closes its connection.
+    The interval has to stay open as long as the answer, which closes its connection. The connection is to a database
+    of its own, since the settings that restrict the query hold for all connections to the database.
     """
 
     def __init__(self, interval: Interval, text: str, *, seconds: float | None = None) -> None:
+        if current_database(interval.connection) != ALONE:
+            raise ValueError("the database of the interval is shared with others: give it a `memory_connection`")
         known = store_tables(interval)
         for name in _named(interval, text) & known.keys():
             _make(interval, name)

@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.evidence.query import Answer, table_columns
 from dbdyno.evidence.query_model import answer_model
 from dbdyno.evidence.run import Run
@@ -151,7 +152,8 @@ def _answer(subject: Subject, text: str) -> tuple[JsonObject, list[JsonObject]]:
             answer = stack.enter_context(Answer(subject.run, text, seconds=SECONDS))
         else:
             assert subject.server and subject.stretch
-            interval = stack.enter_context(Interval(subject.server.store, *subject.stretch.ends))
+            alone = memory_connection(in_order=True)
+            interval = stack.enter_context(Interval(subject.server.store, *subject.stretch.ends, connection=alone))
             answer = stack.enter_context(StoreAnswer(interval, text, seconds=SECONDS))
         rows: list[Sequence[Any]] = list(answer.rows(MOST))
         notes = [f"left out: {one}" for one in answer.broken]

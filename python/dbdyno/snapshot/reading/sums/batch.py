@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.sql_text import literal, quoted
-from dbdyno.evidence.memory import memory_connection, row_dicts
+from dbdyno.evidence.memory import close_tables, row_dicts, tables_connection
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql
 from dbdyno.snapshot.reading.ends import NO_VIEW, Ends, scope_rows
@@ -34,7 +34,7 @@ class Batch:
 
     def __init__(self, chain: Sequence[Snapshot]) -> None:
 
-        self.connection = memory_connection(in_order=True)
+        self.connection = tables_connection()
         self.pairs: list[Ends] = []
         peeked: Any = {}
         self._seen: dict[str, str | None] = {}
@@ -107,7 +107,7 @@ class Batch:
 
     def close(self) -> None:
         """Free the tables."""
-        self.connection.close()
+        close_tables(self.connection)
 
     def _note_gaps(self) -> None:
         """Add a verdict to each pair that lacks a view which other pairs have."""

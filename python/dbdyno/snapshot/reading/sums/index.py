@@ -362,7 +362,7 @@ def _query(
     if not path.is_file():
         return []
     try:
-        with file_connection() as connection:
+        with file_connection(in_order=True) as connection:
             source = _whole(path) if whole else _of_version(path)
             return connection.execute(f"select {shown} from {source} where {where} {more}", values).fetchall()
     except duckdb.Error:  # it is written again
@@ -398,7 +398,7 @@ def _keep(index: Index, good: dict[int, list[int]], *, is_new: bool) -> None:
             f"select {', '.join(_COLUMNS)} from {_whole(path)} where number // {BLOCK} not in"
             f" (select unnest(${at}::bigint[])) or number in (select unnest(${at + 1}::bigint[])) union all {rows}"
         )
-    with contextlib.suppress(OSError, duckdb.Error), file_connection() as connection:
+    with contextlib.suppress(OSError, duckdb.Error), file_connection(in_order=True) as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(
             f"create temp table put as select {VERSION} as version, *, {_SUM} as sum from ({rows}) order by number",
