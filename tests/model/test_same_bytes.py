@@ -44,7 +44,7 @@ regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "lognormal
 redo = "log"
 data = "log"
 """
-KNOWN_POSTGRES = {False: "165024966201471d4856736871211e25", True: "c0cbbd03907b86d6de7f9eb1c4e71a1b"}
+KNOWN_POSTGRES = {False: "0bf826fac3d9b4172a552fac56a5c831", True: "44cb97c04d6e40adccc9643293d6e169"}
 """Expected digests for a PostgreSQL model, and for a MariaDB with a binary log (True)."""
 
 

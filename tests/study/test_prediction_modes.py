@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
-from dbdyno.study.prediction.modes import LEAST, Modes, modes_of, one_core_us, two_core_share
+from dbdyno.study.prediction.costs import CLIENT_SHARE, MOST_ON_TWO, _client_share
+from dbdyno.study.prediction.mariadb import cpu_us
+from dbdyno.study.prediction.modes import (
+    FASTEST,
+    LEAST,
+    Modes,
+    modes_by_share,
+    modes_of,
+    one_core_us,
+    two_core_share,
+)
 
 
 def test_two_peaks_are_two_modes_with_their_share():
@@ -39,3 +52,41 @@ def test_a_commit_counts_as_the_fastest_statement_and_as_often_over_two_cores():
     modes = [Modes(15.0, 30.0, 0.5), Modes(25.0, 45.0, 0.8), None]
     assert one_core_us(modes) == [15.0, 25.0, 15.0]
     assert two_core_share(modes, [1.0, 2.0, 1.0]) == pytest.approx((0.5 + 2 * 0.8) / 3)
+
+
+def _times(*medians_us: float, share: float, seed: int = 3) -> SimpleNamespace:
+    """Return the times of statements of one session, a share of them over two cores, with no gap between the modes."""
+    dice = np.random.default_rng(seed)
+    two = dice.random(4_000) < share
+    times = {
+        f"statement {at}": us + np.where(two, dice.uniform(1.0, 60.0, 4_000), dice.exponential(1.0, 4_000))
+        for at, us in enumerate(medians_us)
+    }
+    steps = SimpleNamespace(statements=[*times, "end"], kinds=["exec"] * len(times) + ["commit"], writes=True)
+    return SimpleNamespace(steps=steps, elapsed_us=lambda name, _: times.get(name, np.array([])))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.6])
+def test_without_a_gap_the_client_tells_how_many_round_trips_used_two_cores(share: float):
+    observation: Any = _times(16.0, 40.0, share=share)
+    fast_us = float(np.quantile(observation.elapsed_us("statement 0", "exec"), FASTEST))
+    own_us, found = _client_share(observation, {}, CLIENT_SHARE * fast_us + share * 15.0, 15.0)
+    assert own_us == pytest.approx(CLIENT_SHARE * 16.0, rel=0.05)
+    assert found == pytest.approx(share, abs=1e-9)
+    modes = modes_by_share(observation, {}, found)
+    assert modes is not None and modes[2] is None
+    for mode, us in zip(modes[:2], (16.0, 40.0), strict=True):
+        assert mode is not None
+        assert mode.one_core_us == pytest.approx(us, rel=0.05) and mode.two_cores == found
+        slow = np.mean(observation.elapsed_us(f"statement {modes.index(mode)}", "exec") >= mode.limit_us)
+        assert slow == pytest.approx(share, abs=0.01)
+
+
+def test_a_client_that_started_no_core_keeps_all_its_time():
+    assert _client_share(cast("Any", _times(16.0, share=0.0)), {}, 5.0, 15.0) == (5.0, 0.0)
+    assert _client_share(cast("Any", _times(16.0, share=0.0)), {}, 500.0, 15.0)[1] == MOST_ON_TWO
+
+
+def test_sized_statements_have_their_times_without_the_log():
+    observation: Any = _times(16.0, 40.0, share=0.0)
+    assert cpu_us(observation, 4.0, None, {1: np.full(100, 24.0)})[1] == pytest.approx(20.0)

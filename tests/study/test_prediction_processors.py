@@ -11,12 +11,13 @@ from live_made import Truth, live_run
 
 from dbdyno.evidence.run import find_run
 from dbdyno.study.analysis.measured.measures import measure
+from dbdyno.study.prediction.commits import SERVED_BY_MOUNT_US, SERVED_US, SYNC_REQUESTS, served_parameters
 from dbdyno.study.prediction.costs import CLIENT_LEAST, CLIENT_SHARE, _client_and_wake
 from dbdyno.study.prediction.fit import calibrate
 from dbdyno.study.prediction.modes import Modes
 from dbdyno.study.prediction.observation import Observation, observe, timed_waits
 from dbdyno.study.prediction.parameter import MEASURED, Parameter
-from dbdyno.study.prediction.server import processor_parameters
+from dbdyno.study.prediction.server import _log_writer, processor_parameters
 
 TRUTH = Truth(fidelity="read")
 
@@ -72,3 +73,32 @@ def test_without_modes_the_start_of_a_core_is_the_measured_one() -> None:
     assert client_and_wake(None, 17.0) == (8.0, 9.0)
     assert client_and_wake(None, 10.0) == (pytest.approx(CLIENT_LEAST * 10.0), 9.0), "something is left for the client"
     assert client_and_wake(None, 17.0, sessions=4) == (17.0, 9.0), "with several sessions most cores are busy"
+
+
+def server_of(settings: dict[str, str], **facts: Any) -> Any:
+    """Return what an observation tells of its server."""
+    manifest = SimpleNamespace(arms=[{"target": "here"}], targets={"here": facts})
+    return SimpleNamespace(settings=settings, number=0, run=SimpleNamespace(manifest=manifest))
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "buffers_kb", "wake_kb"),
+    [
+        ({}, 150_018, 4_096.0, 8),
+        ({"shared_buffers": "256MB"}, 160_000, 8_192.0, 8),
+        ({"shared_buffers": "64GB"}, 170_000, 16_384.0, 1_024.0),
+        ({"wal_buffers": "512kB", "wal_writer_flush_after": "128"}, 170_000, 512.0, 1_024.0),
+        ({"wal_buffers": "-1", "wal_writer_flush_after": "2MB"}, 180_000, 4_096.0, 2_048.0),
+    ],
+)
+def test_the_log_writer_and_its_buffers_follow_settings_and_version(
+    settings: dict[str, str], version: int, buffers_kb: float, wake_kb: float
+) -> None:
+    rows = {row.key: row.value for row in _log_writer(server_of(settings), {"version_num": version})}
+    assert (rows["wal_buffers_kb"], rows["wal_writer_wake_kb"]) == (buffers_kb, wake_kb)
+
+
+@pytest.mark.parametrize(("file_system", "us"), [("ext4", SERVED_US), ("fuse", SERVED_BY_MOUNT_US), (None, SERVED_US)])
+def test_a_mount_takes_more_cpu_to_serve_a_sync_than_a_disk(file_system: str | None, us: float) -> None:
+    requests, served = served_parameters(server_of({}, data_file_system=file_system))
+    assert (requests.value, served.value) == (SYNC_REQUESTS, us)

@@ -189,6 +189,43 @@ fn asynchronous_commits_wait_for_nothing() {
 }
 
 #[test]
+fn asynchronous_commits_wake_the_log_writer_which_computes_for_each_kb() {
+    // Each commit fills a page. On one core the session pays for the log writer: 3 us a wake-up, 16 us a page.
+    let parameters = |wal_writer_wake_kb| PostgresParameters {
+        synchronous_commit: false,
+        latch_us: 3.0,
+        flush_us_per_kb: 2.0,
+        wal_writer_wake_kb,
+        ..bare(1, 100.0, 8_192.0 - 40.0)
+    };
+    let of = |kb| outcome(&parameters(kb), constant(1.0), &load(1, 5_000, vec![step(None, true)]));
+    near(rate(&of(8.0)), 1e6 / (100.0 + 3.0 + 16.0), 0.01);
+    near(rate(&of(0.0)), 1e6 / 100.0, 0.01);
+    // It syncs once per MB.
+    near(of(8.0).flushes as f64, 5_000.0 / 128.0, 0.05);
+}
+
+#[test]
+fn asynchronous_commits_wait_for_a_device_that_cannot_keep_up_once_the_buffers_are_full() {
+    let parameters =
+        PostgresParameters { synchronous_commit: false, wal_buffers_kb: 4_096.0, ..bare(4, 10.0, 65_536.0 - 40.0) };
+    let found = outcome(&parameters, constant(20_000.0), &load(4, 20_000, vec![step(None, true)]));
+    // While the log writer syncs it holds the lock, and the buffers take 4 MB.
+    let mb_s = found.transactions as f64 / 16.0 / (found.elapsed_ns as f64 / 1e9);
+    assert!((150.0..=260.0).contains(&mb_s), "{mb_s} MB/s");
+    assert!(found.waits[Wait::WalLock as usize].count > 0);
+}
+
+#[test]
+fn a_sync_of_several_requests_takes_the_device_once_and_what_serves_it_each_time() {
+    let parameters = PostgresParameters { sync_requests: 2, sync_served_us: 60.0, ..bare(2, 100.0, 200.0) };
+    let found = outcome(&parameters, constant(500.0), &load(1, 2_000, vec![step(None, true)]));
+    near(rate(&found), 1e6 / (100.0 + 60.0 + 500.0), 0.01);
+    assert_eq!(found.waits[Wait::WalSync as usize].count, found.flushes);
+    near(found.server_cpu_ns as f64 / found.transactions as f64, 100e3, 0.01);
+}
+
+#[test]
 fn sessions_that_change_one_row_take_turns() {
     let lock = Some(Lock { table: 0, rows: vec![1] });
     let steps = vec![step(lock, false), step(None, true)];

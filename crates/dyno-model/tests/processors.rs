@@ -128,3 +128,25 @@ fn where_no_idle_processor_is_searched_processes_stay_until_they_are_balanced() 
     parameters.scheduler.idle_balance_ms = 4.0;
     assert!((0..20).all(|seed| rate(&seeded(seed, &parameters, 2, 40_000)) > 1.9e6 / SERVICE_US));
 }
+
+#[test]
+fn where_a_halted_processor_is_not_idle_a_process_joins_its_waker_after_a_long_pause() {
+    // The client starts a processor for 50 us in each statement, unless client and server share one.
+    let client_us = |think_us: f64, searches_late: f64, seed: u64| {
+        let mut parameters = computing(1.0, constant(think_us));
+        (parameters.client_us, parameters.client_wake_us) = (20.0, 50.0);
+        parameters.scheduler.searches_late = searches_late;
+        (parameters.scheduler.pulls, parameters.scheduler.searches) = (0.0, 0.0);
+        let found = seeded(seed, &parameters, 1, 400);
+        found.client_cpu_ns as f64 / found.transactions as f64 / 1e3
+    };
+    let apart = (0..8).filter(|&seed| (client_us(100.0, 0.0, seed) - 70.0).abs() < 0.1).count();
+    assert!((1..8).contains(&apart), "{apart} of 8 begin on two processors, and stay there in short pauses");
+    for seed in 0..8 {
+        near(client_us(5_000.0, 0.0, seed), 20.0, 1e-3);
+    }
+    for seed in 0..8 {
+        // A halted processor that counts as idle is started each time.
+        near(client_us(5_000.0, 1.0, seed), 70.0, 1e-3);
+    }
+}

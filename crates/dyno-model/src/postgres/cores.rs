@@ -17,7 +17,8 @@
 //!
 //! **Balance** (`sched_balance_newidle`, `sched_balance_rq`). A core that becomes idle takes a process from another
 //! queue, but none that ran there recently, because its data are still in that core's cache (`task_hot`). At intervals,
-//! half of the difference between the longest and the shortest queue moves to the shortest one.
+//! half of the difference between the longest and the shortest queue moves to the shortest one. Both leave processes
+//! that ran recently until two attempts have found no other (`can_migrate_task`).
 //!
 //! **Hyperthreads.** Cores 0 and 1, 2 and 3, and so on are two threads of one core: while both compute, each of them takes
 //! longer by a factor.
@@ -90,6 +91,8 @@ pub(super) struct State {
     pub(super) pulls: f64,
     pub(super) searches: f64,
     pub(super) searches_late: f64,
+    /// Number of attempts to balance since the last one that moved a process.
+    pub(super) failed: u32,
     pub(super) dice: Stream,
 }
 
@@ -129,6 +132,7 @@ impl Cores {
             pulls: parameters.pulls,
             searches: parameters.searches,
             searches_late: parameters.searches_late,
+            failed: 0,
             dice: sim.stream("postgres scheduler"),
             halt_ns: whole_ns(parameters.halt_us * 1e3),
         });
@@ -200,9 +204,9 @@ impl Cores {
             let mut state = inner.state.borrow_mut();
             if now_ns >= balanced_ns + inner.balance_ns {
                 balanced_ns = now_ns;
-                state.balance(now_ns);
+                state.balance(inner, now_ns);
             } else {
-                state.balance_idle(now_ns);
+                state.balance_idle(inner, now_ns);
             }
             for core in 0..state.cores.len() {
                 if state.cores[core].running.is_none() {

@@ -63,6 +63,7 @@ pub mod run;
 mod session;
 mod utilisation;
 mod wal;
+mod wal_writer;
 
 pub use cores::CoresParameters;
 pub use files::Devices;

@@ -83,6 +83,16 @@ parameters! {
         binlog_us: f64 = 20.0, from ASSUMED;
         /// interval of the log writer, which flushes what no commit waits for
         wal_writer_delay_ms: f64 = 200.0, from POSTGRES, in 1.0..=10_000.0;
+        /// log beyond the last sync from which an asynchronous commit wakes the log writer [KB]; 0: it is not woken
+        wal_writer_wake_kb: f64 = 8.0, from "PostgreSQL up to 16: one page (XLogSetAsyncXactLSN)";
+        /// log that the log writer writes before it syncs, if its interval has not passed [KB]
+        wal_writer_flush_kb: f64 = 1_024.0, from "PostgreSQL: wal_writer_flush_after, 1 MB by default";
+        /// size of the log's buffers; a process that finds them full writes the oldest pages first; 0: unlimited
+        wal_buffers_kb: f64 = 0.0, from "none: they are never full";
+        /// number of requests of a sync one after the other, before each of which the process needs a core
+        sync_requests: u64 = 1, from "none: a sync is one request", in 1.0..=16.0;
+        /// CPU time of another process that serves a sync: a kernel worker, or the server of a mount
+        sync_served_us: f64 = 0.0, from "none: the device serves it alone";
         /// size of a log page; a flush writes whole pages
         page_bytes: u64 = 8_192, from "PostgreSQL: --with-wal-blocksize, 8 KB by default", in 512.0..=1_048_576.0;
         /// CPU time of a flush besides the device: the calls that write and sync

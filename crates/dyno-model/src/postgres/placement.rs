@@ -3,12 +3,18 @@
 use super::cores::{Inner, State};
 use super::queue::{Key, Seat};
 
+/// Number of attempts to balance, of those that found no process to move, after which hot ones are moved
+/// (`sd_init`: `cache_nice_tries` of cores that share a cache).
+const CACHE_NICE_TRIES: u32 = 1;
+
 impl State {
     /// Returns the core for a process that wakes up, based on its last two cores and that of its waker.
     pub(super) fn choose(&mut self, seat: &Seat, waker: Option<usize>, now_ns: u64) -> usize {
         let (last, before) = (seat.core.get(), seat.core_before.get());
         if self.is_idle(last) {
-            return last;
+            // A waker that is alone on its core is about to leave it idle (`wake_affine_idle`).
+            let alone = waker.filter(|&waker| waker != last && self.cores[waker].present() == 1);
+            return alone.filter(|_| !self.is_awake(last, now_ns)).unwrap_or(last);
         }
         if self.is_idle(before) && self.is_searched(before, now_ns) {
             return before;
@@ -25,6 +31,13 @@ impl State {
 
     fn is_idle(&self, core: usize) -> bool {
         self.cores[core].present() == 0
+    }
+
+    /// Returns true if an idle core counts as one: a virtual processor that has been idle for long is halted, which the
+    /// system takes for one that the host has taken away (`vcpu_is_preempted`).
+    fn is_awake(&mut self, core: usize, now_ns: u64) -> bool {
+        let long = now_ns - self.cores[core].idle_from_ns > self.halt_ns;
+        !long || self.searches_late >= 1.0 || self.dice.chance(self.searches_late)
     }
 
     /// Returns true if a process leaves its last core, which is busy, for that of its waker.
@@ -56,24 +69,36 @@ impl State {
     }
 
     /// Moves a process from the longest queue to an idle core.
-    pub(super) fn balance_idle(&mut self, now_ns: u64) {
+    pub(super) fn balance_idle(&mut self, inner: &Inner, now_ns: u64) {
         let all = || 0..self.cores.len();
         let from = all().max_by_key(|&core| self.cores[core].waiting());
         let to = all().find(|&core| self.cores[core].present() == 0);
         let (Some(from), Some(to)) = (from, to) else { return };
-        let key = self.cores[from].waiters().next_back().map(|(key, _)| key);
-        if let Some(key) = key {
-            self.move_to(from, key, to, now_ns);
+        if self.cores[from].waiting() > 0 {
+            self.move_last(inner, from, to, 1, now_ns);
         }
     }
 
     /// Moves processes from the longest queue to the shortest one: half of the difference between them.
-    pub(super) fn balance(&mut self, now_ns: u64) {
+    pub(super) fn balance(&mut self, inner: &Inner, now_ns: u64) {
         let present = |&core: &usize| self.cores[core].present();
         let all = || 0..self.cores.len();
         let (Some(from), Some(to)) = (all().max_by_key(present), all().min_by_key(present)) else { return };
-        for _ in 0..(present(&from) - present(&to)) / 2 {
-            let Some((key, _)) = self.cores[from].waiters().next_back() else { return };
+        let count = (present(&from) - present(&to)) / 2;
+        if count > 0 {
+            self.move_last(inner, from, to, count, now_ns);
+        }
+    }
+
+    /// Moves up to `count` waiting processes that are not hot, the last ones first. After two attempts that found none,
+    /// it also moves hot ones (`nr_balance_failed > cache_nice_tries`).
+    fn move_last(&mut self, inner: &Inner, from: usize, to: usize, count: usize, now_ns: u64) {
+        let hot = self.failed > CACHE_NICE_TRIES;
+        let fits = |seat: &Seat| hot || now_ns - seat.ran_ns.get() >= inner.hot_ns;
+        let waiters = self.cores[from].waiters().rev();
+        let keys: Vec<Key> = waiters.filter(|(_, seat)| fits(seat)).map(|(key, _)| key).take(count).collect();
+        self.failed = if keys.is_empty() { self.failed + 1 } else { 0 };
+        for key in keys {
             self.move_to(from, key, to, now_ns);
         }
     }

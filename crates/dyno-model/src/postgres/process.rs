@@ -205,6 +205,12 @@ impl Process {
         self.start(what, begin_ns, 0).await;
     }
 
+    /// Gets a core again after a part of a wait; the wait goes on.
+    pub async fn resume(&self) {
+        self.wake(None);
+        self.cores.arrive(&self.seat, 0).await;
+    }
+
     fn wait(&self, what: Wait, begin_ns: u64) {
         let elapsed_ns = self.sim.now_ns() - begin_ns;
         if elapsed_ns > 0 {

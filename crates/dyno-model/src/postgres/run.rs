@@ -109,9 +109,10 @@ pub fn run_on(
     let cpu = Cores::new(sim, parameters.cores, &parameters.scheduler);
     let accounts = [Rc::new(RefCell::new(Account::default())), Rc::new(RefCell::new(Account::default()))];
     let [servers, clients] = &accounts;
-    let wal = Wal::new(sim, parameters, Rc::clone(&devices.log));
+    let server = || Process::new(sim, &cpu, &Rc::default(), 0);
+    let wal = Wal::new(sim, parameters, Rc::clone(&devices.log), server());
     let reads = cached::reads(parameters, &load.scripts);
-    let background = Process::new(sim, &cpu, &Rc::default(), 0);
+    let background = server();
     let prepared = |script: &super::load::Script| {
         let steps = script.steps.iter().map(|step| Prepared::new(step, parameters, &reads)).collect();
         (script.weight, steps)
@@ -120,7 +121,8 @@ pub fn run_on(
         sim: sim.clone(),
         parameters: parameters.clone(),
         wal: wal.clone(),
-        binlog: parameters.binlog.then(|| Wal::binary(sim, parameters, Rc::clone(&devices.log))),
+        log_writer: background.clone(),
+        binlog: parameters.binlog.then(|| Wal::binary(sim, parameters, Rc::clone(&devices.log), server())),
         rows: Rows::new(sim),
         files: Files::new(sim, parameters, devices),
         scripts: load.scripts.iter().map(prepared).collect(),
@@ -142,7 +144,7 @@ pub fn run_on(
     }
     sim.spawn_daemon("balance", cpu.clone().balance_at_intervals());
     spawn_others(simulation, &cpu, parameters);
-    sim.spawn_daemon("walwriter", wal.clone().flush_at_intervals(background, parameters.wal_writer_delay_ms));
+    sim.spawn_daemon("walwriter", wal.clone().write_in_background(background, parameters.wal_writer_delay_ms));
 
     let limit_ns = (load.limit_s * 1e9) as u64;
     let until = |transactions: u64| -> Result<(), SimError> {

@@ -86,6 +86,7 @@ pub(super) struct Shared {
     pub sim: Sim,
     pub parameters: PostgresParameters,
     pub wal: Wal,
+    pub log_writer: Process,
     /// `MariaDB`'s binary log.
     pub binlog: Option<Wal>,
     pub rows: Rows,
@@ -262,6 +263,7 @@ impl Session {
             self.lock(lock, open).await;
         }
         if bytes > 0 {
+            shared.wal.make_room(&self.server, bytes).await;
             if open.record == 0 {
                 shared.wal.writing(1);
             }
@@ -334,6 +336,8 @@ impl Session {
             open.record = shared.wal.insert(COMMIT_RECORD_BYTES);
             if shared.parameters.synchronous_commit {
                 shared.wal.flush(&self.server, open.record, self.start_ns(true)).await;
+            } else {
+                shared.wal.leave_to_writer(&self.server, &shared.log_writer, open.record).await;
             }
             shared.wal.writing(-1);
             if let Some(binlog) = &shared.binlog {

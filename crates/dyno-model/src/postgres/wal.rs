@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 use super::parameters::PostgresParameters;
 use super::process::{Process, Sleepers, Wait};
+use super::wal_writer::LogWriter;
 use crate::device::{Device, Request, start};
 use crate::kernel::Sim;
 use crate::kernel::sample::whole_ns;
@@ -34,22 +35,29 @@ pub struct WalCounts {
     pub written_bytes: u64,
 }
 
-struct Inner {
-    sim: Sim,
+pub(super) struct Inner {
+    pub(super) sim: Sim,
     device: Rc<dyn Device>,
-    page_bytes: u64,
-    flush_ns: f64,
+    pub(super) page_bytes: u64,
+    pub(super) flush_ns: f64,
     byte_ns: f64,
-    latch_ns: u64,
-    wake_ns: u64,
+    pub(super) latch_ns: u64,
+    pub(super) wake_ns: u64,
     delay_ns: u64,
     siblings: u64,
     /// Number of flushes per sync; 0: no sync.
     sync_every: u64,
     wakes_all: bool,
-    inserted: Cell<u64>,
-    flushed: Cell<u64>,
-    held: Cell<bool>,
+    buffer_bytes: u64,
+    sync_requests: u64,
+    served_ns: u64,
+    /// Process that serves the syncs.
+    server: Process,
+    pub(super) writer: LogWriter,
+    pub(super) inserted: Cell<u64>,
+    pub(super) written: Cell<u64>,
+    pub(super) flushed: Cell<u64>,
+    pub(super) held: Cell<bool>,
     released: Sleepers,
     /// Number of open transactions that have inserted log and do not wait for a row.
     writing: Cell<u64>,
@@ -59,7 +67,7 @@ struct Inner {
 impl Inner {
     /// Returns an empty log. Its flushes are not rounded to pages, do not wait for other commits, and wake only the
     /// processes whose records they wrote.
-    fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
+    fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>, server: Process) -> Self {
         Self {
             sim: sim.clone(),
             device,
@@ -72,7 +80,13 @@ impl Inner {
             siblings: parameters.commit_siblings,
             sync_every: 1,
             wakes_all: false,
+            buffer_bytes: 0,
+            sync_requests: 1,
+            served_ns: 0,
+            server,
+            writer: LogWriter::default(),
             inserted: Cell::new(0),
+            written: Cell::new(0),
             flushed: Cell::new(0),
             held: Cell::new(false),
             released: Sleepers::new(sim.place("WALWrite")),
@@ -82,25 +96,37 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Returns the size of the pages from one position to another, at least one page.
+    fn pages(&self, from: u64, upto: u64) -> u64 {
+        (upto.div_ceil(self.page_bytes) - from / self.page_bytes).max(1) * self.page_bytes
+    }
+}
+
 /// Log of a server; clones share it.
 #[derive(Clone)]
-pub struct Wal(Rc<Inner>);
+pub struct Wal(pub(super) Rc<Inner>);
 
 impl Wal {
     /// Returns an empty log on a device.
-    pub fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
+    pub fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>, server: Process) -> Self {
+        let bytes = |kb: f64| (kb * 1_024.0) as u64;
         Self(Rc::new(Inner {
+            buffer_bytes: bytes(parameters.wal_buffers_kb),
+            sync_requests: parameters.sync_requests.max(1),
+            served_ns: whole_ns(parameters.sync_served_us * 1e3),
+            writer: LogWriter::new(bytes(parameters.wal_writer_wake_kb), bytes(parameters.wal_writer_flush_kb)),
             page_bytes: parameters.page_bytes.max(1),
             delay_ns: whole_ns(parameters.commit_delay_us * 1e3),
             sync_every: u64::from(parameters.commit_syncs),
             wakes_all: parameters.wakes_all,
-            ..Inner::new(sim, parameters, device)
+            ..Inner::new(sim, parameters, device, server)
         }))
     }
 
     /// Returns an empty binary log on a device.
-    pub fn binary(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
-        Self(Rc::new(Inner { sync_every: parameters.binlog_sync_every, ..Inner::new(sim, parameters, device) }))
+    pub fn binary(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>, server: Process) -> Self {
+        Self(Rc::new(Inner { sync_every: parameters.binlog_sync_every, ..Inner::new(sim, parameters, device, server) }))
     }
 
     /// Inserts a record; returns the position of its end.
@@ -138,10 +164,7 @@ impl Wal {
         let inner = &*self.0;
         while inner.flushed.get() < record {
             if inner.held.get() {
-                let begin_ns = process.leave();
-                let idle = inner.released.sleep_for(process, record).await;
-                process.start(Wait::WalLock, begin_ns, if idle { start_ns } else { 0 }).await;
-                process.run(inner.latch_ns).await;
+                self.sleep(process, record, start_ns).await;
                 continue;
             }
             inner.held.set(true);
@@ -151,29 +174,72 @@ impl Wal {
                 inner.sim.hold(inner.delay_ns).await;
                 process.back(Wait::CommitDelay, begin_ns).await;
             }
-            self.write(process).await;
-            inner.held.set(false);
-            let started = if inner.wakes_all {
-                inner.released.wake_all(process)
-            } else {
-                inner.released.wake_reached(process, inner.flushed.get())
-            };
-            process.run(started * inner.wake_ns).await;
+            self.write(process, inner.inserted.get()).await;
+            self.sync(process).await;
+            self.release(process).await;
         }
     }
 
-    /// Writes everything inserted so far, and syncs it if a sync is due; the process holds the lock.
-    async fn write(&self, process: &Process) {
+    /// Waits until a record of this size fits into the buffers: writes the oldest pages, or waits until another process
+    /// has written them.
+    pub async fn make_room(&self, process: &Process, bytes: u64) {
         let inner = &*self.0;
-        let (from, upto) = (inner.flushed.get() / inner.page_bytes, inner.inserted.get());
-        let pages = upto.div_ceil(inner.page_bytes) - from;
-        let bytes = pages.max(1) * inner.page_bytes;
-        process.run(whole_ns(inner.flush_ns + bytes as f64 * inner.byte_ns)).await;
+        while inner.buffer_bytes > 0 && inner.inserted.get() + bytes > inner.written.get() + inner.buffer_bytes {
+            let upto = (inner.inserted.get() + bytes).saturating_sub(inner.buffer_bytes).min(inner.inserted.get());
+            if upto <= inner.written.get() {
+                return;
+            }
+            if inner.held.get() {
+                self.sleep(process, upto, 0).await;
+                continue;
+            }
+            inner.held.set(true);
+            self.write(process, upto).await;
+            self.release(process).await;
+        }
+    }
+
+    /// Sleeps until the lock is free.
+    pub(super) async fn sleep(&self, process: &Process, record: u64, start_ns: u64) {
+        let inner = &*self.0;
+        let begin_ns = process.leave();
+        let idle = inner.released.sleep_for(process, record).await;
+        process.start(Wait::WalLock, begin_ns, if idle { start_ns } else { 0 }).await;
+        process.run(inner.latch_ns).await;
+    }
+
+    /// Releases the lock, and wakes processes that sleep until then.
+    pub(super) async fn release(&self, process: &Process) {
+        let inner = &*self.0;
+        inner.held.set(false);
+        let started = if inner.wakes_all {
+            inner.released.wake_all(process)
+        } else {
+            inner.released.wake_reached(process, inner.flushed.get())
+        };
+        process.run(started * inner.wake_ns).await;
+    }
+
+    /// Writes the log up to a position, in whole pages; the process holds the lock.
+    pub(super) async fn write(&self, process: &Process, upto: u64) {
+        let inner = &*self.0;
+        if upto > inner.written.get() {
+            let bytes = inner.pages(inner.written.get(), upto);
+            process.run(whole_ns(bytes as f64 * inner.byte_ns)).await;
+            inner.written.set(upto);
+        }
+    }
+
+    /// Syncs what was written, if a sync is due; the process holds the lock.
+    pub(super) async fn sync(&self, process: &Process) {
+        let inner = &*self.0;
+        let (flushed, upto) = (inner.flushed.get(), inner.written.get());
+        let bytes = inner.pages(flushed, upto);
+        process.run(whole_ns(inner.flush_ns)).await;
         let number = inner.counts.get().flushes + 1;
         if inner.sync_every > 0 && number.is_multiple_of(inner.sync_every) {
-            let begin_ns = process.leave();
-            start(&inner.sim, &*inner.device, Request::write(from * inner.page_bytes, bytes)).await;
-            process.back(Wait::WalSync, begin_ns).await;
+            let from = flushed / inner.page_bytes * inner.page_bytes;
+            self.request(process, Request::write(from, bytes)).await;
         }
         inner.flushed.set(upto);
         self.count(|counts| {
@@ -182,14 +248,32 @@ impl Wal {
         });
     }
 
-    /// Main loop of the log writer: flushes at intervals what no commit waits for.
-    pub async fn flush_at_intervals(self, process: Process, delay_ms: f64) {
-        let delay_ns = whole_ns(delay_ms * 1e6).max(1);
-        loop {
-            self.0.sim.hold(delay_ns).await;
-            let upto = self.0.inserted.get();
-            self.flush(&process, upto, 0).await;
+    /// Waits for the requests of a sync, the first of which takes the time of the device.
+    async fn request(&self, process: &Process, request: Request) {
+        let inner = &*self.0;
+        let part_ns = inner.served_ns / (2 * inner.sync_requests);
+        let begin_ns = inner.sim.now_ns();
+        for number in 1..=inner.sync_requests {
+            if part_ns > 0 {
+                inner.server.wake(Some(process));
+            }
             process.leave();
+            if part_ns > 0 {
+                inner.server.start(Wait::CpuQueue, inner.sim.now_ns(), 0).await;
+                inner.server.run(part_ns).await;
+                inner.server.leave();
+            }
+            if number == 1 {
+                start(&inner.sim, &*inner.device, request).await;
+            }
+            if part_ns > 0 {
+                inner.server.run(part_ns).await;
+                inner.server.leave();
+            }
+            if number < inner.sync_requests {
+                process.resume().await;
+            }
         }
+        process.back(Wait::WalSync, begin_ns).await;
     }
 }

@@ -13,6 +13,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fit_device
 from dbdyno.study.prediction.observation import MARIADB, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+SYNC_REQUESTS = 2
+"""Number of requests of a sync."""
+SERVED_US, SERVED_BY_MOUNT_US = 20.0, 130.0
+"""CPU time of another process that serves a sync, on a disk and on a mount [us]."""
+SERVED = "kernel workers, ext4 on an Intel Xeon: 10 to 50 us of CPU beside the server for each write of the log"
+SERVED_BY_MOUNT = "dbdyno's mount on an Intel Xeon: 45 us of its thread of requests, 85 us of that of the device"
 _OFF = ("off", "false", "no", "0")
 
 
@@ -51,18 +58,44 @@ def flush_cpu_us(observation: Observation, known_us: float) -> Parameter:
     )
 
 
-def device_of_commits(observation: Observation, flush_us: float) -> LogDevice:
-    """Return the log device of an arm on PostgreSQL, from its commits."""
+def served_parameters(observation: Observation) -> list[Parameter]:
+    """Return the number of requests of a sync, and the CPU time of the process that serves them."""
+    about = observation.run.manifest.arms[observation.number]
+    target: JsonObject = observation.run.manifest.targets.get(str(about["target"])) or {}
+    mounted = str(target.get("data_file_system") or "").startswith("fuse")
+    us, how = (SERVED_BY_MOUNT_US, SERVED_BY_MOUNT) if mounted else (SERVED_US, SERVED)
+    return [
+        Parameter("sync_requests", SYNC_REQUESTS, DEFAULT, "fdatasync: writes the pages, then empties the cache"),
+        Parameter("sync_served_us", us, DEFAULT, how, unit="us"),
+    ]
+
+
+def device_of_commits(observation: Observation, flush_us: float, write_per_kb: float, served_us: float) -> LogDevice:
+    """Return the log device of an arm on PostgreSQL, from its commits.
+
+    Args:
+        observation: Observation of the arm.
+        flush_us: CPU time of a flush of mean size [us].
+        write_per_kb: The part of it that depends on its size [us/KB].
+        served_us: CPU time of the process that serves a sync [us].
+    """
     import numpy as np
 
     commits = np.flatnonzero(observation.calls["kind"] == "commit")
     redo = observation.calls["redo_bytes"][commits]
     kb = np.where(redo > 0, redo + PAGE_BYTES, 0) / 1024.0
-    return device_by_commits(observation, commits, kb, flush_us)
+    return device_by_commits(observation, commits, kb, flush_us, write_per_kb=write_per_kb, served_us=served_us)
 
 
 def device_by_commits(
-    observation: Observation, commits: NDArray[np.int64], kb: Floats, flush_us: float, servers: int = 1
+    observation: Observation,
+    commits: NDArray[np.int64],
+    kb: Floats,
+    flush_us: float,
+    servers: int = 1,
+    *,
+    write_per_kb: float = 0.0,
+    served_us: float = 0.0,
 ) -> LogDevice:
     """Return the log device, from the time of commits minus that of a round trip.
 
@@ -72,6 +105,8 @@ def device_by_commits(
         kb: Log that each commit flushes [KB].
         flush_us: CPU time of a flush [us].
         servers: Number of syncs that the device does at the same time.
+        write_per_kb: The part of the CPU time of a flush that depends on its size [us/KB].
+        served_us: CPU time of the process that serves a sync [us].
     """
     import numpy as np
 
@@ -80,8 +115,11 @@ def device_by_commits(
     round_trip_us = float(np.median(elapsed[begins])) / 1e3
     times_us = elapsed[commits] / 1e3 - round_trip_us - flush_us
     sync_us = max(float(elapsed[commits].mean() - elapsed[begins].mean()) / 1e3 - flush_us, 0.0)
-    added = _per_kb(kb, times_us)
-    times_us = np.maximum(times_us - added.value * kb, 1.0)
+    whole = _per_kb(kb, times_us)
+    added = replace(whole, **{key: max(getattr(whole, key) - write_per_kb, 0.0) for key in ("value", "low", "high")})
+    if whole.value:
+        times_us = times_us - max(whole.value, write_per_kb) * kb + write_per_kb * float(kb.mean())
+    times_us = np.maximum(times_us - served_us, 1.0)
     how = f"{len(commits)} commits beyond the cheapest round trip ({round_trip_us:.3g} us) and the CPU of a flush"
     found = fit_device(times_us, observation.calls["started_ns"][commits], added, how, servers)
     return replace(found, sync_us=sync_us, notes=[f"Device: {text}" for text in found.notes])

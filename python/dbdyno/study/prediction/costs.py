@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.commits import flush_cpu_us, needs_commits
-from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_core_share
+from dbdyno.study.prediction.modes import (
+    FASTEST,
+    Modes,
+    modes_by_share,
+    one_core_us,
+    statement_modes,
+    two_core_share,
+)
 from dbdyno.study.prediction.observation import MARIADB, SYNC, WRITE, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
@@ -34,6 +41,8 @@ COLD_FROM = (
     "pgbench -S, PostgreSQL 15, AMD EPYC: 29, 31 and 39 us of CPU with 4, 8 and 16 sessions on two cores, 19 us with"
     " one on one core"
 )
+MOST_ON_TWO = 0.9
+"""Largest share of round trips over two cores if the times do not show it."""
 UNHURRIED = 0.2
 """Quantile of a statement's times that determines its share of the CPU time."""
 CLIENT_SHARE = 0.53
@@ -47,6 +56,9 @@ LEAST_US = 0.5
 """Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
 LEAST = 30
 """Minimum number of times of a statement from which quantiles are computed."""
+WRITE_PER_KB = 0.4
+"""CPU time of a process to write and sync a KB of log [us]."""
+WRITE_FROM = "PostgreSQL 15 on an Intel Xeon, ext4: 0.2 us/KB of the write, as much of the sync"
 WRITES_DEFAULT = 300.0
 """Log volume that is assumed for a writing statement if the run did not measure it [bytes]."""
 
@@ -103,24 +115,29 @@ def costs_of(observation: Observation) -> Costs:
     )
     insert, sizes_kb, sized_us = _per_kb(observation)
     modes = statement_modes(observation, sized_us)
+    known = _client_and_wake(observation, modes, client)
+    if by_commits and modes is None:
+        own_us, share = _client_share(observation, sized_us, client.value, known[1].value)
+        modes = modes_by_share(observation, sized_us, share)
+        known = replace(client, value=own_us, low=own_us, high=own_us, how=CLIENT_FROM), known[1]
+    client, wake = known
     trips = sum(observation.steps.per_transaction) * (
         two_core_share(modes, observation.steps.per_transaction) if modes else 1.0
     )
     if by_commits or (observation.engine == MARIADB and mariadb.waits_for_syncs(observation)):
-        client, wake = _client_and_wake(observation, modes, client)
-        cpu = mariadb.cpu_us(observation, client.value * CLIENT_INSIDE, one_core_us(modes) if modes else None)
+        one_core = one_core_us(modes) if modes else None
+        cpu = mariadb.cpu_us(observation, client.value * CLIENT_INSIDE, one_core, sized_us)
         known_us = math.fsum(_per_transaction(observation, cpu)) + wake.value * trips + insert.value * sizes_kb
         flush = flush_cpu_us(observation, known_us)
         whole_us = flush.value
+        flush = _reduce(flush, write.value * mean_kb(observation))
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
     elif modes is None:
-        client, wake = _client_and_wake(observation, modes, client)
         wakes_us = wake.value * trips
         cpu = _shared_out(observation, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
         cold = replace(wake, key="cold_us", source=DEFAULT, how=AS_MUCH)
     else:
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
-        client, wake = _client_and_wake(observation, modes, client)
         cpu = [max(us - client.value * CLIENT_INSIDE, LEAST_US) for us in one_core_us(modes)]
     delays = _delays(observation, cpu, client.value * CLIENT_INSIDE, modes)
     return Costs(
@@ -167,6 +184,26 @@ def _client_and_wake(
     how = "CPU of the client beyond that of a round trip on one core, for each of those over two"
     wake = Parameter("wake_us", spent[0], MEASURED, how, spent[1], spent[2], "us")
     return Parameter("client_us", own_us, MEASURED, CLIENT_FROM, unit="us"), wake
+
+
+def _client_share(
+    observation: Observation, sized_us: Mapping[int, Floats], client_us: float, wake_us: float
+) -> tuple[float, float]:
+    """Return the client's own CPU time for a round trip [us], and the share of round trips over two cores.
+
+    The times of statements do not show the share. But whatever CPU time the client used beyond its own is that of
+    starting a core, once in each round trip over two cores.
+    """
+    import numpy as np
+
+    steps = observation.steps
+    fastest = []
+    for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
+        times_us = sized_us.get(at, observation.elapsed_us(statement, kind))
+        if kind != "commit" and len(times_us):
+            fastest.append(float(np.quantile(times_us, FASTEST)))
+    own_us = min(CLIENT_SHARE * min(fastest, default=math.inf), client_us)
+    return own_us, min((client_us - own_us) / wake_us, MOST_ON_TWO) if wake_us else 0.0
 
 
 def _outside_us(observation: Observation) -> list[float]:
@@ -217,9 +254,11 @@ def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
 def _write_per_kb(observation: Observation, by_commits: bool) -> Parameter:
     """Return the CPU time of a flush per KB of log, from the times of writes, which go to the page cache.
 
-    If the device is measured by the times of commits, this time is part of the device's time, and 0 is returned.
+    The times of commits do not show it apart from the time of the device; a default is taken then.
     """
-    found = None if by_commits else per_kb(observation, WRITE)
+    if by_commits:
+        return Parameter("flush_us_per_kb", WRITE_PER_KB, DEFAULT, WRITE_FROM, unit="us/KB")
+    found = per_kb(observation, WRITE)
     if found is None:
         return Parameter("flush_us_per_kb", 0.0, DEFAULT, "sizes do not differ in this arm: it is in flush_us")
     how = "slope of the write over the log of its commit"

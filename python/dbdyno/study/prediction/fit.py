@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction import mariadb
-from dbdyno.study.prediction.commits import device_of_commits, needs_commits
+from dbdyno.study.prediction.commits import device_of_commits, needs_commits, served_parameters
 from dbdyno.study.prediction.costs import WRITES_DEFAULT, Costs, costs_of
 from dbdyno.study.prediction.device import LogDevice, device_of, device_of_canaries
 from dbdyno.study.prediction.file_costs import FileCosts, file_costs, fitted_factor
-from dbdyno.study.prediction.match import Devices, match
+from dbdyno.study.prediction.match import INSENSITIVE, Devices, match
 from dbdyno.study.prediction.observation import MARIADB, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter, quantile_table
 from dbdyno.study.prediction.server import measured_processors, server_settings
@@ -27,8 +27,6 @@ TAIL_US = 2.0
 TAIL_FROM = "PostgreSQL 15 and dbdyno's load on an Intel Xeon, traced: 2 us at the server, 1 us at the client"
 FIT_ERROR_MOST = 0.03
 """Relative difference between the medians of model and arm above which the fit is reported as failed."""
-INSENSITIVE = 0.05
-"""Smallest relative change of the median, between no delay and full delay, from which an arm determines the factor."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,9 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
         ModelError: The model cannot run the arm's workload.
     """
     costs = costs_of(observation)
-    device = _device(observation, costs)
+    served = served_parameters(observation) if needs_commits(observation) else []
+    served_us = float(served[-1].value) if served else 0.0
+    device = _device(observation, costs, served_us)
     files = file_costs(observation)
     settings, scheduler, notes = server_settings(observation)
     scheduler += measured_processors(observation)
@@ -101,6 +101,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
         costs.write,
         costs.insert,
         _think(observation, costs.client.value),
+        *served,
         *_others(observation),
         *_delay(costs),
         *_cpu_factor(costs),
@@ -116,10 +117,10 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
     return _fit(machine, observation, costs, on_progress)
 
 
-def _device(observation: Observation, costs: Costs) -> LogDevice:
+def _device(observation: Observation, costs: Costs, served_us: float) -> LogDevice:
     """Return the log device, from the arm's waits or from its commits; always from commits on MariaDB."""
     if needs_commits(observation):
-        return device_of_commits(observation, costs.whole_flush_us)
+        return device_of_commits(observation, costs.whole_flush_us, costs.write.value, served_us)
     if observation.engine != MARIADB:
         return device_of(observation, costs.whole_flush_us)
     found = mariadb.device_of_commits(observation, costs.whole_flush_us, WRITES_DEFAULT)
@@ -137,7 +138,10 @@ def _cpu_factor(costs: Costs) -> list[Parameter]:
 
 
 def _others(observation: Observation) -> list[Parameter]:
-    """Return the number of other programs: the cores that they used beside the load, averaged over all arms."""
+    """Return the number of other programs: the cores that they used beside the load, averaged over all arms.
+
+    Processes that serve syncs are among them, because the host does not count them apart.
+    """
     if not observation.others:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from dbdyno.base.errors import ModelError
 from dbdyno.study.prediction.commits import device_by_commits
 from dbdyno.study.prediction.device import LEAST, LogDevice
+from dbdyno.study.prediction.modes import FASTEST
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FASTEST, LEAST_US = 0.05, 0.5
+LEAST_US = 0.5
 FLUSH_US = 69.0
 """CPU time of a write and a sync of InnoDB's log [us], assumed for an arm whose commits do not wait for syncs."""
 FLUSH_FROM = "a direct write of 4 KB and its fdatasync, AMD EPYC, ext4: 43 + 26 us at a load of 11"
@@ -60,6 +61,7 @@ def fixed_parameters() -> list[Parameter]:
     """Return the parameters in which MariaDB always differs from PostgreSQL, with any settings."""
     return [
         Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes those that are served"),
+        Parameter("wal_writer_wake_kb", 0.0, DEFAULT, "MariaDB: a commit wakes no log writer"),
         Parameter("page_bytes", BLOCK_BYTES, DEFAULT, "MariaDB: block of the log"),
         Parameter("wal_writer_delay_ms", 1000.0, DEFAULT, "MariaDB: innodb_flush_log_at_timeout, 1 s"),
     ]
@@ -100,7 +102,12 @@ def waits_for_syncs(observation: Observation) -> bool:
     )
 
 
-def cpu_us(observation: Observation, client_us: float, one_core_us: list[float] | None) -> list[float]:
+def cpu_us(
+    observation: Observation,
+    client_us: float,
+    one_core_us: list[float] | None,
+    sized_us: Mapping[int, Floats],
+) -> list[float]:
     """Return the CPU time of each statement at the server [us].
 
     A round trip on one core consists of the CPU time of both sides. If it is not known which round trips were on one
@@ -111,7 +118,7 @@ def cpu_us(observation: Observation, client_us: float, one_core_us: list[float] 
     steps = observation.steps
     times = []
     for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
-        own = observation.elapsed_us(statement, kind)
+        own = sized_us.get(at, observation.elapsed_us(statement, kind))
         if kind == "commit" or not len(own):
             times.append(math.nan)
         else:

@@ -21,6 +21,8 @@ DEVICE_LEAST, DEVICE_MOST = 0.05, 3.0
 HALVINGS = 8
 TURNS = 3
 CLOSE = 0.003
+INSENSITIVE = 0.05
+"""Smallest relative change of the median, between no delay and full delay, from which an arm determines the factor."""
 
 Factors = tuple[float, float]
 """Factors of the times of the log device and of the data device."""
@@ -96,7 +98,11 @@ def match(machine: str, observation: Observation, devices: Devices, *, on_progre
             break
         factors = better
     delay, outcome = _delay(run, factors, median_ns)
-    share = (run(1.0, factors).quantile_ns(0.5) - run(0.0, factors).quantile_ns(0.5)) / median_ns
+    whole = run(1.0, factors)
+    share = (whole.quantile_ns(0.5) - run(0.0, factors).quantile_ns(0.5)) / median_ns
+    if share < INSENSITIVE:
+        # Any factor gives the same median, so that the one found says nothing: the delays stay as they were measured.
+        delay, outcome = 1.0, whole
     return Match(delay, factors[0], outcome.quantile_ns(0.5) / median_ns - 1, share, factors[1])
 
 

@@ -30,6 +30,8 @@ GAP_RATIO = 4.0
 """Minimum ratio of the height of the lower peak to that of the gap."""
 LEAST = 30
 """Minimum number of times in a peak."""
+FASTEST = 0.05
+"""Quantile of a statement's times that is the time of a round trip on one core, if there is no gap."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,31 @@ def statement_modes(observation: Observation, sized_us: dict[int, Floats]) -> li
         if own is None:
             return None
         found.append(own)
+    return found if any(found) else None
+
+
+def modes_by_share(observation: Observation, sized_us: dict[int, Floats], share: float) -> list[Modes | None] | None:
+    """Return the modes of statements whose times have no gap, given the share of round trips over two cores.
+
+    The fastest ones are assumed to be on one core. Slower ones may be, too: after a sleep, a process has to fetch its
+    data into the cache again.
+
+    Args:
+        observation: Observation of the arm.
+        sized_us: As for `statement_modes`.
+        share: Share of round trips over two cores.
+    """
+    import numpy as np
+
+    steps = observation.steps
+    found: list[Modes | None] = []
+    for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
+        times_us = sized_us.get(at, observation.elapsed_us(statement, kind))
+        if kind == "commit" or (kind == "transaction" and steps.writes) or len(times_us) < LEAST:
+            found.append(None)
+            continue
+        one, limit = (float(us) for us in np.quantile(times_us, (FASTEST, 1 - share)))
+        found.append(Modes(one, limit if share else math.inf, share))
     return found if any(found) else None
 
 

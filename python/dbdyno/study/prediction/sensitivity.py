@@ -28,7 +28,8 @@ ASSUMED = 0.25
 TRANSACTIONS = 5_000
 SHOWN = 10
 _LEFT_OUT = (
-    *("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings"),
+    *("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings", "sync_requests"),
+    *("wal_writer_wake_kb", "wal_writer_flush_kb", "wal_buffers_kb"),
     *("data_mb", "shared_buffers_mb", "calibrated_buffers_mb", "work_mem_mb"),
 )
 """Numbers that are not varied because they are properties of the host, the server or the run, not estimates."""

@@ -13,6 +13,9 @@ from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM
 from dbdyno.study.prediction.observation import MARIADB, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 
+PAGE_KB = 8
+SINCE_LESS_WOKEN = 170_000
+"""Version of PostgreSQL since which a commit wakes the log writer only for `wal_writer_flush_after`."""
 MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
 """Server settings that change the model."""
 _NO_EFFECT = ("application_name", "track_io_timing", "track_wal_io_timing")
@@ -31,6 +34,7 @@ PROCESSORS = {
 }
 """Measured properties of the processors, by name of the canary: parameter, smallest and largest value, description."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
+_KB = {"kb": 1.0, "mb": 1_024.0, "gb": 1_048_576.0, "b": 1 / 1_024, "": float(PAGE_KB)}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
 
@@ -45,13 +49,34 @@ def server_settings(observation: Observation) -> tuple[list[Parameter], list[Par
         else Parameter("cores", 2, DEFAULT, "the run does not say how many the host has")
     ]
     own, notes = parameters_of(observation.engine, observation.settings)
-    found += mariadb.fixed_parameters() if observation.engine == MARIADB else []
+    found += mariadb.fixed_parameters() if observation.engine == MARIADB else _log_writer(observation, target)
     found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
     return (
         found,
         scheduler_parameters(cores or 2),
         [note for note in notes if note.partition(" ")[0] in about["changes"] and not note.startswith(_IN_COSTS)],
     )
+
+
+def _log_writer(observation: Observation, target: JsonObject) -> list[Parameter]:
+    """Return the parameters of PostgreSQL's log writer and of the log's buffers, by version and settings."""
+    settings = observation.settings
+    shared_kb = _number(settings.get(BUFFERS, "128MB"), _KB)
+    automatic = f"1/32 of {BUFFERS}, 16 MB at most"
+    given = settings.get("wal_buffers", "-1")
+    buffers = (
+        Parameter("wal_buffers_kb", min(max(shared_kb / 32, 64.0), 16_384.0), MEASURED, automatic)
+        if given.startswith("-")
+        else Parameter("wal_buffers_kb", _number(given, _KB), MEASURED, "the server's setting")
+    )
+    flush_kb = _number(settings.get("wal_writer_flush_after", "1MB"), _KB)
+    often = int(target.get("version_num") or 0) < SINCE_LESS_WOKEN
+    how = "PostgreSQL up to 16: a page" if often else "PostgreSQL since 17: wal_writer_flush_after"
+    return [
+        buffers,
+        Parameter("wal_writer_flush_kb", flush_kb, MEASURED, "the server's setting"),
+        Parameter("wal_writer_wake_kb", PAGE_KB if often else flush_kb, MEASURED, how),
+    ]
 
 
 def parameters_of(engine: str, settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
@@ -78,7 +103,7 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
 
 
 def _number(text: str, units: Mapping[str, float]) -> float:
-    match = re.fullmatch(r"\s*([\d.]+)\s*([a-z]*)\s*", text)
+    match = re.fullmatch(r"\s*([\d.]+)\s*([a-z]*)\s*", text.lower())
     return float(match[1]) * units.get(match[2], 1.0) if match else 0.0
 
 
