@@ -6,7 +6,7 @@ ARMS = """[[arm]]
 name = "base"
 [[arm]]
 name = "sleeper"
-scripts = [{text = '''select pg_sleep(0.01);'''}]
+scripts = [{text = '''select pg_sleep(0.03);'''}]
 """
 
 
