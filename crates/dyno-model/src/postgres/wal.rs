@@ -17,10 +17,9 @@ use std::rc::Rc;
 
 use super::parameters::PostgresParameters;
 use super::process::{Process, Sleepers, Wait};
-use super::wal_writer::LogWriter;
 use crate::device::{Device, Request, start};
-use crate::kernel::Sim;
 use crate::kernel::sample::whole_ns;
+use crate::kernel::{ProcessId, Sim};
 
 /// Counters of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +32,26 @@ pub struct WalCounts {
     pub inserted_bytes: u64,
     /// Bytes of written pages.
     pub written_bytes: u64,
+}
+
+/// State of the log writer.
+#[derive(Default)]
+pub(super) struct LogWriter {
+    /// Log beyond the last sync from which a commit wakes it [bytes]; 0: it is not woken.
+    pub(super) wake_bytes: u64,
+    /// Log that it writes before it syncs [bytes].
+    pub(super) flush_bytes: u64,
+    pub(super) woken: Cell<bool>,
+    /// Process of the simulation that sleeps as the log writer.
+    pub(super) sleeping: Cell<Option<ProcessId>>,
+    /// End of the last asynchronous commit.
+    pub(super) commit: Cell<u64>,
+}
+
+impl LogWriter {
+    fn new(wake_bytes: u64, flush_bytes: u64) -> Self {
+        Self { wake_bytes, flush_bytes, ..Self::default() }
+    }
 }
 
 pub(super) struct Inner {

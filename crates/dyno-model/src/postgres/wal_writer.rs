@@ -4,35 +4,13 @@
 //! all complete pages, but it syncs only once so much log has been written, or its interval has passed
 //! (`XLogBackgroundFlush`). Meanwhile it holds the log's lock, as any process that flushes.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
 use super::process::{Process, Wait};
 use super::wal::Wal;
-use crate::kernel::ProcessId;
 use crate::kernel::sample::whole_ns;
-
-/// State of the log writer.
-#[derive(Default)]
-pub(super) struct LogWriter {
-    /// Log beyond the last sync from which a commit wakes it [bytes]; 0: it is not woken.
-    wake_bytes: u64,
-    /// Log that it writes before it syncs [bytes].
-    flush_bytes: u64,
-    woken: Cell<bool>,
-    /// Process of the simulation that sleeps as the log writer.
-    sleeping: Cell<Option<ProcessId>>,
-    /// End of the last asynchronous commit.
-    commit: Cell<u64>,
-}
-
-impl LogWriter {
-    pub fn new(wake_bytes: u64, flush_bytes: u64) -> Self {
-        Self { wake_bytes, flush_bytes, ..Self::default() }
-    }
-}
 
 impl Wal {
     /// Notes a commit that does not wait for its log, and wakes the log writer if there is a page to write.
