@@ -99,8 +99,8 @@ def test_a_known_load_comes_out_as_exactly_those_numbers(server: MariaServer, st
             "com_select": 9,
         }.items():
             assert status(interval, name) == count, name
-        said_by_the_driver = 2  # its SET NAMES, and good-bye
-        assert status(interval, "questions") == len(LOAD) + said_by_the_driver
+        said_by_the_driver = (1, 2)  # its SET NAMES, and good-bye, which the server may read after the snapshot
+        assert status(interval, "questions") - len(LOAD) in said_by_the_driver
         calls = {row["DIGEST"]: row["COUNT_STAR"] for row in rows(interval, DIGESTS, "life='new'")}
         assert sorted(calls.values(), reverse=True)[:4] == [40, 11, 9, 5]
         (index,) = rows(interval, INDEXES, "INDEX_NAME = 'PRIMARY' and OBJECT_SCHEMA = 'test'")
