@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.base.errors import TargetError
@@ -111,3 +111,13 @@ class MariaServer(Launched):
 
     def _knock(self) -> None:
         self.connect().close()
+
+
+def running_server() -> Iterator[MariaServer]:
+    """Yield a running server, as a fixture; skip its tests, with the command that installs it, if it is missing."""
+    import pytest
+
+    if reason := missing():
+        pytest.skip(reason)
+    with MariaServer() as server:
+        yield server

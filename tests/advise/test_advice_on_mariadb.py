@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from advised import Found
 
-import mariadb_server
 from command_line import dbdyno
 from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.engines.mariadb.read import read
@@ -23,7 +22,7 @@ from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.taking.take import open_collector, take
 from fresh_dice import fresh_dice
-from mariadb_server import MariaServer
+from mariadb_server import MariaServer, running_server
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
 """Rules that may fire because of the version of the server under test."""
@@ -151,12 +150,7 @@ def pgbench(server: MariaServer, transactions: int = 150) -> None:
             session.commit()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[MariaServer]:
-    if why := mariadb_server.missing():
-        pytest.skip(why)
-    with MariaServer() as running:
-        yield running
+server = pytest.fixture(scope="module")(running_server)
 
 
 @pytest.fixture(scope="module")

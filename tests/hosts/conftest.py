@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from cluster import Cluster, cluster
 from command_line import dbdyno
 from dbdyno.base.errors import Error
 from dbdyno.hosts.workers import load_distributed
-from mariadb_server import MariaServer, missing
+from mariadb_server import running_server
 from mock_plans import DISK_AND_FLASH, model_plan
 from skipped import skipped_on
 
@@ -77,10 +76,4 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         _held.close()
 
 
-@pytest.fixture(scope="session")
-def maria() -> Iterator[MariaServer]:
-    """Yield a running MariaDB server; skip the test, with the command that installs it, if it is missing."""
-    if reason := missing():
-        pytest.skip(reason)
-    with MariaServer() as running:
-        yield running
+maria = pytest.fixture(scope="session")(running_server)

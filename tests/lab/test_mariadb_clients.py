@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,7 +12,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS
 from dbdyno.bench.mariadb.clients import environment_of
-from mariadb_server import MariaServer, missing
+from mariadb_server import MariaServer, missing, running_server
 
 PLAN = """title = "clients"
 [target]
@@ -45,12 +44,7 @@ def written(folder: Path, arms: str, dsn: str = "mariadb") -> str:
     return "plan.toml"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[MariaServer]:
-    if why := missing():
-        pytest.skip(why)
-    with MariaServer() as running:
-        yield running
+server = pytest.fixture(scope="module")(running_server)
 
 
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from dbdyno.snapshot.report import report
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import open_collector, take, watch
-from mariadb_server import MariaServer, missing
+from mariadb_server import MariaServer, missing, running_server
 from together import together
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -32,10 +31,7 @@ TABLES = "table_io_waits_summary_by_table"
 INDEXES = "table_io_waits_summary_by_index_usage"
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[MariaServer]:
-    with MariaServer() as server:
-        yield server
+running = pytest.fixture(scope="module")(running_server)
 
 
 @pytest.fixture

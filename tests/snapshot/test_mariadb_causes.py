@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from planted import Planted
 from dbdyno.snapshot.engines.mariadb.sections import CONSUMER
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
-from mariadb_server import MariaServer, missing
+from mariadb_server import MariaServer, missing, running_server
 from together import together
 from waiting import until
 
@@ -46,10 +46,7 @@ class OnMariadb(Planted):
         return lambda: self.run(*statements, counted=False)
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[MariaServer]:
-    with MariaServer() as server:
-        yield server
+running = pytest.fixture(scope="module")(running_server)
 
 
 @pytest.fixture
