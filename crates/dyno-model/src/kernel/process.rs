@@ -35,48 +35,37 @@ impl ProcessId {
 }
 
 /// Future that a process executes, or the empty memory of one that has ended.
-pub trait Task {
+pub trait Task: Any {
     /// Continues the future up to its next wait; returns true if it has ended, and been dropped.
-    fn proceed(self: Pin<&mut Self>) -> bool;
-
-    /// Moves the future in `work`, an `Option` of a future, into this empty memory; returns false if it is of another
-    /// type.
-    fn refill(self: Pin<&mut Self>, work: &mut dyn Any) -> bool;
+    fn proceed(&mut self) -> bool;
 }
 
-impl<F: Future<Output = ()> + 'static> Task for Option<F> {
+/// Memory for futures of one type, one after the other.
+///
+/// A new future is moved into it where its type is known, so it is copied once: a copy made just after its fields were
+/// written has to wait for the processor to store them.
+struct Memory<F>(Pin<Box<Option<F>>>);
+
+impl<F: Future<Output = ()> + 'static> Task for Memory<F> {
     #[inline]
-    fn proceed(mut self: Pin<&mut Self>) -> bool {
-        let Some(work) = self.as_mut().as_pin_mut() else { return true };
+    fn proceed(&mut self) -> bool {
+        let Some(work) = self.0.as_mut().as_pin_mut() else { return true };
         let ended = work.poll(&mut Context::from_waker(Waker::noop())).is_ready();
         if ended {
-            self.set(None);
+            self.0.set(None);
         }
         ended
-    }
-
-    #[inline]
-    fn refill(mut self: Pin<&mut Self>, work: &mut dyn Any) -> bool {
-        let Some(work) = work.downcast_mut::<Self>() else { return false };
-        self.set(work.take());
-        true
-    }
-}
-
-/// Future of a process to be started, in an `Option`.
-pub trait Fresh: Any {
-    /// Moves the future into memory allocated for it.
-    fn boxed(&mut self) -> Work;
-}
-
-impl<F: Future<Output = ()> + 'static> Fresh for Option<F> {
-    fn boxed(&mut self) -> Work {
-        Box::pin(self.take())
     }
 }
 
 /// Memory of a process.
-pub type Work = Pin<Box<dyn Task>>;
+pub type Work = Box<dyn Task>;
+
+/// Returns memory with a future in it. Always inlined: otherwise the future is copied once more.
+#[inline(always)]
+fn memory_for<F: Future<Output = ()> + 'static>(work: F) -> Work {
+    Box::new(Memory(Box::pin(Some(work))))
+}
 
 struct Slot {
     work: Option<Work>,
@@ -108,20 +97,25 @@ pub struct Stopped {
 
 impl Processes {
     #[inline]
-    pub fn add(&mut self, name: Cow<'static, str>, daemon: bool, work: &mut dyn Fresh) -> ProcessId {
+    pub fn add<F>(&mut self, name: Cow<'static, str>, daemon: bool, work: F) -> ProcessId
+    where
+        F: Future<Output = ()> + 'static,
+    {
         self.spawned += 1;
         let number = self.spawned;
         if let Some(place) = self.free.pop() {
             let slot = &mut self.slots[place as usize];
-            if !slot.work.as_mut().is_some_and(|kept| kept.as_mut().refill(work)) {
-                slot.work = Some(work.boxed());
+            let kept = slot.work.as_deref_mut().and_then(|kept| (kept as &mut dyn Any).downcast_mut::<Memory<F>>());
+            match kept {
+                Some(kept) => kept.0.set(Some(work)),
+                None => slot.work = Some(memory_for(work)),
             }
             (slot.name, slot.number) = (name, number);
             (slot.daemon, slot.live) = (daemon, true);
             return ProcessId { place, used: slot.used };
         }
         let place = self.slots.len() as u32;
-        let work = Some(work.boxed());
+        let work = Some(memory_for(work));
         let (used, live, waits_for, since_ns) = (0, true, 0, 0);
         self.slots.push(Slot { work, used, daemon, live, name, number, waits_for, since_ns });
         ProcessId { place, used }
@@ -183,7 +177,7 @@ mod tests {
     fn finish(processes: &mut Processes, id: ProcessId) -> *const () {
         let mut work = processes.take(id).unwrap();
         let address = std::ptr::from_ref(&*work).cast();
-        assert!(work.as_mut().proceed());
+        assert!(work.proceed());
         processes.end(id, work);
         address
     }

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use super::agenda::{Agenda, Next, What};
 use super::error::{HORIZON_NS, SimError, Waiting};
-use super::process::{Fresh, ProcessId, Processes};
+use super::process::{ProcessId, Processes};
 use super::sample::Stream;
 use super::streams::Streams;
 
@@ -290,10 +290,6 @@ impl Sim {
 
     #[inline]
     fn start<F: Future<Output = ()> + 'static>(&self, name: Cow<'static, str>, daemon: bool, work: F) {
-        self.add(name, daemon, &mut Some(work));
-    }
-
-    fn add(&self, name: Cow<'static, str>, daemon: bool, work: &mut dyn Fresh) {
         let id = self.0.processes.borrow_mut().add(name, daemon, work);
         self.0.ordinary.set(self.0.ordinary.get() + usize::from(!daemon));
         self.wake(id);
@@ -369,7 +365,7 @@ impl Sim {
         let inner = &*self.0;
         let Some(mut work) = inner.processes.borrow_mut().take(process) else { return };
         inner.running.set(process);
-        let ended = work.as_mut().proceed();
+        let ended = work.proceed();
         inner.running.set(ProcessId::NONE);
         let mut processes = inner.processes.borrow_mut();
         if ended {
