@@ -1,4 +1,4 @@
-//! Hot loops compiled twice: for every processor, and for those with AVX2.
+//! Hot loops compiled twice: once for any processor, once for processors with AVX2.
 //!
 //! A Python wheel has to run on any x86-64 processor, so the compiler may use only what all of them have: registers of
 //! 16 bytes, and shifts whose count is in one fixed register. Nearly all processors in use have registers of 32 bytes,
@@ -26,7 +26,7 @@
 //! column.
 //!
 //! [`equal_to`] compares many bytes at once on every processor: the compiler does not generate such code from a
-//! portable loop. `unsafe` is used in these two functions, and nowhere else.
+//! portable loop. `unsafe` code is used in these two functions only.
 
 #![allow(clippy::inline_always)]
 
@@ -102,8 +102,8 @@ pub fn is_wide() -> bool {
     }
 }
 
-/// Selects the wide registers, or the narrow ones, to compare the two; returns true if work now runs with the wide
-/// ones, which only some processors have.
+/// Selects the wide or the narrow registers, so that a benchmark can compare the two; returns true if work now runs
+/// with the wide ones, which only some processors have.
 #[cold]
 pub fn choose(is_wide: bool) -> bool {
     let is_wide = is_wide && has_wide();

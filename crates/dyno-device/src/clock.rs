@@ -7,11 +7,11 @@
 //! ```
 //!
 //! The simulation and its devices are those of `dyno-model`, unchanged. The floor is the time that a request spends in
-//! the kernel, there and back. To subtract it, requests arrive in the simulation half a floor earlier, and replies
-//! leave half a floor earlier; the simulated clock is therefore never ahead of the wall clock by more than half the
-//! floor. If only one request is outstanding, its reply leaves earlier still, by the time that an idle processor takes
-//! to start the waiting program. If the device completes a request in less time than is subtracted, the reply is late
-//! by the difference; the lateness of every reply is recorded.
+//! the kernel, on its way to this program and back. To subtract it, requests arrive in the simulation half a floor
+//! earlier, and replies leave half a floor earlier; the simulated clock is therefore never ahead of the wall clock by
+//! more than half the floor. If only one request is outstanding, its reply leaves earlier still, by the time that an
+//! idle processor takes to start the waiting program. If the device completes a request in less time than is
+//! subtracted, the reply is late by the difference; the lateness of every reply is recorded.
 //!
 //! A flush is complete when every write that arrived before it is.
 
@@ -144,7 +144,7 @@ impl Clock {
         self.order(Order::Flush { arrived_ns, reply });
     }
 
-    /// Submits a discard of ranges; a device that ignores discards replies at once.
+    /// Submits a discard of ranges; a device that ignores discards replies immediately.
     pub fn discard(&self, arrived_ns: u64, ranges: Vec<Range>, reply: Reply) {
         self.order(Order::Discard { arrived_ns, ranges, reply });
     }

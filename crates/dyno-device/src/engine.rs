@@ -12,7 +12,7 @@ use dyno_model::kernel::{Sim, Simulation};
 
 use crate::orders::{Order, Range, Reply, Shared};
 
-/// The thread spins for this long before an event [ns]: longer than the system takes to wake it.
+/// Time for which the thread spins before an event [ns]: longer than the system takes to wake the thread.
 const SPIN_NS: u64 = 60_000;
 
 /// Pieces of requests that the device has completed at the current instant.
@@ -32,13 +32,13 @@ impl Observer for Finished {
 pub enum Rest {
     /// The thread is not needed until it is woken.
     Forever,
-    /// The thread may sleep for this time at most; it spins until the event.
+    /// The thread may sleep for at most this time; it then spins until the event.
     AtMost(Duration),
     /// The thread is needed now.
     None,
 }
 
-/// What a program requested from the device.
+/// Kind of a program's request to the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Io(Kind),
@@ -90,7 +90,7 @@ impl Engine {
         self.device.capacity_bytes()
     }
 
-    /// Returns true once the device is to be stopped.
+    /// Returns true once the device has been requested to stop.
     pub fn is_stopping(&self) -> bool {
         self.shared.stopping.load(Ordering::Relaxed)
     }
@@ -117,7 +117,7 @@ impl Engine {
         self.shared.half_floor_ns.load(Ordering::Relaxed)
     }
 
-    /// Returns how much earlier than at its modelled time a reply must be sent now [ns].
+    /// Returns how long before its modelled time a reply must be sent now [ns].
     fn early_ns(&self) -> u64 {
         let alone = self.open.len() + self.flushes.len() == 1;
         self.half_floor_ns() + if alone { self.shared.wake_ns.load(Ordering::Relaxed) } else { 0 }

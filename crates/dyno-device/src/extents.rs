@@ -90,7 +90,7 @@ impl Extents {
         Some(extent * EXTENT_BYTES + offset % EXTENT_BYTES)
     }
 
-    /// Returns for each extent in use the file that it belongs to, and its number within that file.
+    /// Returns, for each extent in use, the file that it belongs to, and the number of the extent within that file.
     pub fn files(&self) -> HashMap<u64, (u64, u64)> {
         self.of.iter().map(|(&(file, number), &extent)| (extent, (file, number))).collect()
     }

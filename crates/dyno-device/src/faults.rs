@@ -19,7 +19,7 @@ pub enum FaultKind {
     Stuck,
     /// A flush reports success and makes nothing durable.
     LyingFlush,
-    /// A flush fails; its writes count as written, but are lost.
+    /// A flush fails; the writes that it covers count as written, but are lost.
     FailedFlush,
     /// After a power cut a member of a RAID-5 array is rebuilt from parity that is older or newer than the data.
     WriteHole,
@@ -58,8 +58,8 @@ pub struct Rule {
     /// Pattern for file paths relative to the folder, with `*` for any text; empty for all files.
     #[serde(default)]
     pub path: String,
-    /// Operation that is faulty; if absent, reads, writes and flushes are faulty, as far as the kind of fault applies
-    /// to them.
+    /// Operation that is faulty; if absent, reads, writes and flushes are faulty, except those to which this kind of
+    /// fault cannot apply.
     #[serde(default)]
     pub operation: Option<Operation>,
     /// Offset of the first faulty byte in each file.
@@ -71,13 +71,13 @@ pub struct Rule {
     /// Number of operations that succeed before the first fault.
     #[serde(default)]
     pub after: u64,
-    /// Number of faulty operations from then on; 0 for all.
+    /// Number of faulty operations after those; 0 makes all further operations faulty.
     #[serde(default)]
     pub count: u64,
     /// Additional time of a slow operation [ms].
     #[serde(default)]
     pub ms: u64,
-    /// Members of an array with a write hole; 0 for the default.
+    /// Number of members of an array with a write hole; 0 for the default.
     #[serde(default)]
     pub members: u64,
     /// Size of a member's piece in each row of the array [KB]; 0 for the default.
@@ -133,7 +133,7 @@ pub struct Faults {
 const ROWS_MOST: usize = 10_000;
 
 impl Faults {
-    /// Returns the rules, with no fault recorded yet.
+    /// Returns the fault rules of a mount; no fault is recorded yet.
     pub fn new(rules: Vec<Rule>) -> Self {
         let rules = rules.into_iter().map(|rule| (rule, Mutex::new(0))).collect();
         Self { rules, rows: Mutex::default() }

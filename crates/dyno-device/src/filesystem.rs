@@ -285,8 +285,8 @@ impl Shared {
         }
     }
 
-    /// Completes a write to the status file, by which the cost of a request on this machine is measured: immediately,
-    /// or after a pause of as many ns as the write's offset.
+    /// Replies to a write to the status file; such writes measure the cost of a request on this machine. The reply
+    /// follows immediately, or after a pause whose length [ns] is the offset of the write.
     fn measure(&self, pause_ns: u64, arrived_ns: u64, reply: impl FnOnce(Result<(), Errno>) + Send + 'static) {
         match &self.clock {
             Some(clock) if (1..=LONGEST_PAUSE_NS).contains(&pause_ns) => {

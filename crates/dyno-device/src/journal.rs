@@ -90,7 +90,7 @@ impl Mood {
 pub struct Unsure {
     /// Node number of the file.
     pub file: u64,
-    /// Number of the page.
+    /// Page number.
     pub page: u64,
     /// Synced content, padded with zeros beyond the end of the file.
     pub former: Vec<u8>,

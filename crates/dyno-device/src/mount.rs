@@ -95,8 +95,8 @@ const FLOOR_REQUESTS: usize = 400;
 /// Number of requests with a pause that are timed; their median shows how long an idle processor takes to start a
 /// program.
 const PAUSED_REQUESTS: usize = 100;
-/// Pause before the reply to each of these requests [ns]: longer than a virtual machine's processor waits for work
-/// before it becomes idle.
+/// Pause before the reply to each of the [`PAUSED_REQUESTS`] [ns]: longer than a virtual machine's processor waits for
+/// work before it becomes idle.
 const PAUSE_NS: u64 = 300_000;
 /// Time for which an unmount waits for programs that use the folder.
 const BUSY: Duration = Duration::from_secs(1);
@@ -216,7 +216,7 @@ impl Mount {
         self.shared.changes.load(Ordering::Relaxed)
     }
 
-    /// Makes the power fail at the first change after the next `changes` ones.
+    /// Makes the power fail after `changes` more changes: at the first change that follows them.
     pub fn arm(&self, changes: u64) {
         self.shared.changes_left.store(changes, Ordering::Relaxed);
     }

@@ -206,7 +206,7 @@ impl Shared {
         Ok(Opened::Folder(found))
     }
 
-    /// Allocates a range of a file, or punches a hole; returns the ranges of the device to be discarded.
+    /// Allocates a range of a file, or punches a hole; returns the ranges of the device that must be discarded.
     pub fn allocate(&self, handle: FileHandle, offset: u64, length: u64, mode: i32) -> Result<Vec<Range>, Errno> {
         let opened = self.opened(handle)?;
         let Opened::File(number, file) = &*opened else { return Err(Errno::EBADF) };

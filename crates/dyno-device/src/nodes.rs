@@ -34,7 +34,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Returns the numbering of an empty folder.
+    /// Returns node numbers for an empty folder: only the folder itself has one.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), by_number: HashMap::new(), numbers: HashMap::new(), next: ROOT + 1 }
     }

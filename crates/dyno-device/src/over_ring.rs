@@ -28,8 +28,8 @@ use crate::engine::{Engine, Rest};
 use crate::filesystem::{DeviceFiles, Shared, locked};
 use crate::requests::LARGEST_WRITE;
 
-/// Total number of entries, divided among the queues, and the range of entries per queue: the number of requests of one
-/// processor that can be outstanding.
+/// Total number of ring entries, divided among the queues, and below it the range of entries per queue: that many
+/// requests of one processor can be outstanding.
 const ENTRIES: u16 = 2_048;
 const DEPTH: std::ops::RangeInclusive<u16> = 16..=128;
 /// Opcodes of requests that are handled here (`enum fuse_opcode`).
@@ -41,8 +41,8 @@ const SYNC_FOLDER: u32 = 30;
 /// Size of a reply's header [bytes].
 const REPLY_HEADER: usize = 16;
 
-/// Time for which the thread stays awake after a reply, if the last request came within this time of the reply before
-/// it: waking the thread on an idle processor would take as long.
+/// Time for which the thread stays awake after a reply, since waking it on an idle processor would take as long. It
+/// stays awake only if the last request, too, came within this time after a reply.
 const LINGER: Duration = Duration::from_micros(60);
 
 /// Content of a reply.

@@ -9,8 +9,8 @@ use dyno_model::kernel::{Sim, Simulation};
 use crate::DeviceError;
 use crate::devices::Model;
 
-/// Number of outstanding requests at which a replay stops: the device is too slow, and so are disk schedulers with so
-/// many requests.
+/// Number of outstanding requests at which a replay stops: the device is too slow for the recorded load, and disk
+/// schedulers become slow with so many requests.
 pub const UNDER_WAY_MOST: usize = 10_000;
 
 /// A recorded request.

@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    /// Returns the name that the change created, removed or gave.
+    /// Returns the name that the change created or removed; for a rename, the new name.
     fn place(&self) -> &Place {
         match self {
             Self::Made(place) | Self::Removed(place, ..) | Self::RemovedFolder(place) => place,
@@ -101,8 +101,8 @@ impl Changes {
         Ok(kept)
     }
 
-    /// Makes durable the changes that a sync covers, of `folder`, or of a file if `None`; returns the node numbers of
-    /// files that are now removed for good.
+    /// Makes durable the changes that a sync covers: a sync of `folder`, or of a file if `folder` is `None`. Returns
+    /// the node numbers of files that are now removed permanently.
     pub fn sync(&mut self, folder: Option<u64>) -> Vec<u64> {
         let durable = match (self.names, folder) {
             (Names::WithFiles, _) => self.pending.len(),

@@ -30,7 +30,7 @@ use crate::journal::{PAGE_BYTES, Unsure, read_page};
 /// Geometry of an array that has a write hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Number of members; for each row, one of them has the parity.
+    /// Number of members of the array; in each row, one member holds the parity.
     members: u64,
     /// Number of pages that a member has in each row.
     piece_pages: u64,

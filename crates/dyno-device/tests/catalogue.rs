@@ -45,8 +45,8 @@ fn a_module_of_the_f80_has_the_published_time_of_a_write_and_a_quarter_of_the_ca
     assert!((reads_a_second / 38_750.0 - 1.0).abs() < 0.02, "{reads_a_second}");
 }
 
-/// The link transfers 5,000 MB/s. To move 16 pages of 4 KB to cells of three levels, each of the 16 dies takes 650 us
-/// (read, then program), and before that 100 us to program the cells of one level.
+/// The link transfers 5,000 MB/s. To move 16 pages of 4 KB to triple-level cells, each of the 16 dies takes 650 us
+/// (read, then program); before that, it takes 100 us to program the single-level cells.
 #[test]
 fn a_client_drive_is_quick_until_its_cells_of_one_level_are_full() {
     let text = text_of("nvme-client-2024");

@@ -20,7 +20,7 @@ use crate::wall_clock::{Folder, one_server, quantile};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The kernel's switch for FUSE over `io_uring`; it is on until this is dropped.
+/// The kernel's switch for FUSE over `io_uring`; the switch is on until this value is dropped.
 struct Switched {
     before: String,
     _guard: MutexGuard<'static, ()>,
@@ -187,7 +187,7 @@ fn mounts_with_faults_read_dev_fuse() {
     mount.unmount(false).unwrap();
 }
 
-/// Prints the cost of a request for both paths: `io_uring` and reads of `/dev/fuse`.
+/// Prints the cost of a request for both paths: through `io_uring`, and by reads of `/dev/fuse`.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_request() {

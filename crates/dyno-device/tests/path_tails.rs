@@ -20,7 +20,7 @@ use crate::wall_clock::{Folder, one_server, quantile};
 const PAGE: [u8; 4_096] = [1; 4_096];
 const COUNT: u64 = 3_000;
 
-/// Returns the times of reads of 4 KB, one after the other, from a device that takes `service_us` for each [us].
+/// Returns the times of reads of 4 KB, one after the other, from a device that takes `service_us` for each read [us].
 fn read_us(service_us: u64, polls: bool) -> Option<Vec<f64>> {
     let folder = Folder::new(&format!("tail-{service_us}-{polls}"))?;
     let spec = serde_json::json!({"toml": one_server(service_us), "direct_io": true, "polls": polls});
@@ -46,7 +46,7 @@ fn set_nonblocking(descriptor: impl AsFd) {
     fcntl(&descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).unwrap();
 }
 
-/// Returns the times that a program waits for a byte that another, spinning thread sends after `service_us` [us].
+/// Returns the times for which a program waits for a byte that another, spinning thread sends after `service_us` [us].
 fn pipe_us(service_us: u64) -> Vec<f64> {
     let (mut ask, mut answer) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     set_nonblocking(&ask.0);

@@ -39,7 +39,7 @@ pub fn one_server(us: u64) -> String {
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    /// Creates two empty folders for this test, `mounted` and `back`; `None` without FUSE.
+    /// Creates two empty folders for this test, `mounted` and `back`; returns `None` without FUSE.
     pub fn new(name: &str) -> Option<Self> {
         if !Path::new("/dev/fuse").exists() {
             println!("skipped: there is no /dev/fuse; a container gets it with --device /dev/fuse");
@@ -104,7 +104,7 @@ fn file_of(folder: &Folder) -> File {
     file
 }
 
-/// Returns the latencies of the same jobs as threads that read a file on the mount [ns].
+/// Returns the latencies of the jobs of [`virtual_ns`], run as threads that read a file on the mount [ns].
 fn wall_ns(folder: &Folder, mount: &Mount, file: File, depth: u64, count: u64) -> Vec<u64> {
     let file = Arc::new(file);
     let jobs = (0..depth).map(|job| {
@@ -206,8 +206,8 @@ fn reads_of_fast_devices_one_after_the_other_have_their_times_on_a_mount_that_po
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// Compares the waits at a single server with constant service times and random arrivals with the formula of Pollaczek
-/// and Khinchine.
+/// Compares the waits at a single server (constant service times, random arrivals) with the Pollaczek-Khinchine
+/// formula.
 #[test]
 #[ignore = "needs an idle machine"]
 fn a_single_server_under_arrivals_at_random_waits_as_md1_does() {
@@ -242,7 +242,7 @@ fn a_single_server_under_arrivals_at_random_waits_as_md1_does() {
     assert!((found / wanted - 1.0).abs() < 0.1, "{found} us, not {wanted} us");
 }
 
-/// Returns a machine on one volume with a token bucket and constant latencies.
+/// Returns a machine whose storage is one volume with a token bucket and constant latencies.
 fn volume(iops: f64, read_us: f64, write_us: f64) -> String {
     let [read, write] = [read_us, write_us].map(|us| format!("{{ kind = \"constant\", us = {us:.1} }}"));
     format!(

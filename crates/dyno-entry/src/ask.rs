@@ -1,4 +1,4 @@
-//! Parser of `trace profile`, the command line that is answered here.
+//! Parser of the arguments of `trace profile`, a command that this program answers without Python.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -14,11 +14,11 @@ const NARROWEST: usize = 40;
 pub enum Form {
     /// Text in columns.
     Table,
-    /// Model of the page as JSON.
+    /// Data of the page (its model) as JSON.
     Json,
 }
 
-/// `trace profile FILES`, as a table or as JSON.
+/// Command `trace profile FILES`, whose answer is a table or JSON.
 #[derive(Debug)]
 pub struct Ask {
     /// Names of the files, as on the command line.

@@ -161,7 +161,7 @@ fn in_place(manifest: &str, aside: &Path, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the number of unreadable records, without those that the end of a file cuts off.
+/// Returns the number of unreadable records, without records that are cut off by the end of a file.
 fn torn(found: &Found) -> u64 {
     let unread = found["unread"].as_object();
     unread
@@ -206,7 +206,7 @@ fn title(first: &str, files: usize) -> String {
     if files == 1 { name.into_owned() } else { format!("{name} and {} more", files - 1) }
 }
 
-/// Returns the current time as Python's `isoformat` writes it, but always with decimals of a second.
+/// Returns the current time as Python's `isoformat` writes it, but always with a fraction of a second.
 fn now() -> Option<String> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(moment(i64::try_from(since.as_nanos()).ok()?, 0, 6))

@@ -90,8 +90,8 @@ impl Out {
     }
 }
 
-/// Returns a float as Python's `repr` writes it: the shortest digits that read back the same, with an exponent from
-/// 1e16 on and below 1e-4.
+/// Returns a float as Python's `repr` writes it: the fewest digits that identify the value, with an exponent from 1e16
+/// on and below 1e-4.
 fn float(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0.0" } else { "0.0" }.to_owned();

@@ -1,4 +1,5 @@
-//! Model of the page of a profile that has no warnings (`trace/profile.py` makes the models of all others).
+//! Data of a profile's page (its model), for profiles without warnings; `trace/profile.py` makes the models of all
+//! others.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ impl<'a> Model<'a> {
         (quiet && files > 0 && waits).then_some(model)
     }
 
-    /// Returns the lines, longest time first.
+    /// Returns the lines of the profile, longest time first.
     pub fn rows(&self) -> &'a [Value] {
         self.list("rows")
     }
@@ -39,7 +40,7 @@ impl<'a> Model<'a> {
         self.found.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns a fact by its name.
+    /// Returns the value of the profile's fact with this name.
     pub fn fact(&self, name: &str) -> &'a Value {
         self.found.get(name).unwrap_or(&Value::Null)
     }

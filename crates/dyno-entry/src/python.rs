@@ -11,7 +11,7 @@ use crate::reading::Found;
 
 /// Name of the Python program.
 const NAME: &str = "dbdyno-python";
-/// Environment variable that holds the result of reading the files, and the command that it belongs to.
+/// Environment variable that holds the result of reading the files, and the command to which this result belongs.
 const READING: &str = "DBDYNO_READING";
 /// Longest value of an environment variable that every Linux accepts, with a margin.
 const LONGEST: usize = 100_000;

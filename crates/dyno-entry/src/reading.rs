@@ -22,7 +22,7 @@ pub type Found = Map<String, Value>;
 
 /// Outcome of a reading.
 pub enum Ended {
-    /// The reading has an answer.
+    /// The reading succeeded, with this answer.
     Answer(Found),
     /// The reading failed.
     Failed,

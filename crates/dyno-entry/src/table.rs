@@ -35,7 +35,7 @@ impl Column {
     }
 }
 
-/// Returns the page as text, or `None` if it is not simple enough.
+/// Returns the page as text, or `None` if the page is not simple enough for this program.
 pub fn text(model: &Model<'_>, width: usize) -> Option<String> {
     let mut out = head(model, width)?;
     out.push_str("\nWhere the time went, by event\n");
@@ -197,8 +197,8 @@ fn calls(model: &Model<'_>, width: usize) -> Option<Vec<Column>> {
     Some(columns)
 }
 
-/// Returns the columns that fit when names are folded to their smallest width, starting from the left; `None` if a
-/// column of numbers does not fit, which Python must report.
+/// Returns the columns that fit, from the left, when names are folded to their smallest width; `None` if a numeric
+/// column does not fit, because Python must report that.
 fn fitting(columns: &[Column], width: usize) -> Option<Vec<&Column>> {
     let (mut kept, mut used) = (Vec::new(), 0);
     for column in columns {

@@ -1,5 +1,5 @@
 //! Cost of recording every operation: ns per row, bytes per row, and peak memory after a tenth of the rows and after
-//! all of them; the two must be equal.
+//! all rows; the two peaks must be equal.
 //!
 //! ```sh
 //! cargo run --release -p dyno-evidence --example capture -- 50000000
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use dyno_evidence::{Call, CallKind, CallsWriter, EvidenceError};
 
-/// Rows collected before they are passed to the writer.
+/// Number of rows that are collected before they are passed to the writer.
 const BUFFER: usize = 1 << 16;
 
 fn peak_kib() -> u64 {

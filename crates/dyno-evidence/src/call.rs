@@ -7,7 +7,7 @@ pub const NONE: i64 = i64::MIN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CallKind {
-    /// One whole script, as the user waits for it.
+    /// One execution of a whole script, for which the user waits.
     Transaction,
     /// One SQL command.
     Exec,
@@ -66,21 +66,21 @@ pub struct Call {
     pub started_ns: i64,
     /// Service time: time from the actual start to the end [ns].
     pub elapsed_ns: i64,
-    /// Rows returned or changed.
+    /// Number of rows returned or changed.
     pub rows: i64,
     /// Redo written since the session's last query of the log position [bytes].
     pub redo_bytes: i64,
     /// Redo not yet flushed when the commit began [bytes].
     pub unflushed_bytes: i64,
-    /// Number of the block in the run.
+    /// Block number in the run.
     pub block: u32,
-    /// Number of the slice in the block.
+    /// Slice number in the block.
     pub slice: u32,
-    /// Number of the session in the arm.
+    /// Session number in the arm.
     pub session: u16,
-    /// Number of the arm; the part stores its name.
+    /// Arm number; the part stores its name.
     pub arm: u16,
-    /// Number of the statement; the part stores its text.
+    /// Statement number; the part stores its text.
     pub statement: u16,
     /// Kind of the operation.
     pub kind: CallKind,
@@ -95,7 +95,7 @@ pub struct Call {
 pub struct Failure {
     /// SQLSTATE, or a code of the bench where there is no SQLSTATE.
     pub code: String,
-    /// Error number of the engine, if it has one.
+    /// Error number of the engine, if there is one.
     pub vendor: Option<u16>,
     /// Error message of the engine, without values from rows.
     pub message: Option<String>,

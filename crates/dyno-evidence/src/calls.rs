@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use crate::part::Part;
 use crate::{Call, CallKind, EvidenceError, Failure, NONE};
 
-/// Rows that are turned into columns at a time.
+/// Number of rows that are turned into columns at a time.
 const BATCH_ROWS: usize = 1 << 16;
 
 const DELTAS: [&str; 6] = ["slice", "intended_ns", "started_ns", "elapsed_ns", "redo_bytes", "unflushed_bytes"];
@@ -92,7 +92,7 @@ impl CallsWriter {
 }
 
 /// Returns four columns for the failed calls: code, engine's error number, message, and whether the error was expected.
-/// They are plain columns, since the Parquet reader is slow on a dictionary without any word.
+/// They are plain columns, since the Parquet reader is slow on an empty dictionary.
 fn failed(calls: &[Call], failures: &[Failure]) -> [ArrayRef; 4] {
     if calls.iter().all(|call| call.error == 0) {
         let nothing = |kind: DataType| new_null_array(&kind, calls.len());

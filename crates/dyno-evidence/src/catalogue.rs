@@ -46,7 +46,7 @@ pub enum Class {
     Network,
     /// Running, or ready to run but without a free core.
     Cpu,
-    /// Idle.
+    /// Waiting for the client, or sleeping; not database time.
     Idle,
     /// Any wait that is in no other class, or an unknown event.
     Other,
@@ -206,7 +206,7 @@ struct Table {
     /// Row numbers of the names without `%`; the key is the engine's class and the event, in the spelling used for
     /// comparison.
     names: HashMap<(String, String), usize>,
-    /// Patterns with `%` in the same spelling, the most literal first.
+    /// Patterns with `%` in the same spelling, the longest first.
     patterns: Vec<(String, String, usize)>,
 }
 

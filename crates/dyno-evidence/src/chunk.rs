@@ -158,7 +158,7 @@ impl Packer {
         Ok(Self { zstd, packed: Vec::new(), raw: Vec::new() })
     }
 
-    /// Returns the compressed bytes.
+    /// Returns `raw` in compressed form.
     pub(crate) fn compressed(&mut self, raw: &[u8]) -> Result<Bytes> {
         self.packed.clear();
         self.packed.reserve(compress_bound(raw.len()));

@@ -14,7 +14,7 @@ use crate::part::Part;
 pub struct Metrics {
     /// Name of the arm; empty if the reading belongs to no arm.
     pub arm: Vec<String>,
-    /// Number of the block.
+    /// Block number.
     pub block: Vec<u32>,
     /// View or file that was read, such as `pg_stat_wal`.
     pub source: Vec<String>,

@@ -1,5 +1,5 @@
-//! A statement without its literals, which are recognized as by the server's lexer: the result identifies calls that
-//! differ only in values, and contains no values.
+//! A statement without its literals, which are recognized by the same rules as in the server's lexer. The result is the
+//! same for calls that differ only in values, and contains no values.
 //!
 //! ```
 //! use dyno_evidence::normal::normal;
@@ -60,7 +60,7 @@ pub fn pieces_of(sql: &[u8], dialect: Dialect) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// Length of a piece, and the constructor of its kind.
+/// Length of a piece, and a function that makes a piece of this kind from its range.
 type Made = (usize, fn(Range<usize>) -> Piece);
 
 /// Returns the first piece of a `PostgreSQL` text.

@@ -16,7 +16,7 @@ use std::path::Path;
 /// The file in one numbered folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumberedFile {
-    /// Number of the folder.
+    /// Folder number.
     pub number: i64,
     /// Size [bytes].
     pub size: i64,
@@ -71,7 +71,7 @@ pub struct NumberedFiles {
     pub files: Vec<NumberedFile>,
     /// Numbers of the blocks whose files' attributes were not read, in order.
     pub unseen: Vec<i64>,
-    /// Largest number of a folder, whether or not it has the file; `None` if there is no folder.
+    /// Largest folder number, whether or not the folder contains the file; `None` if there is no folder.
     pub newest: Option<i64>,
 }
 

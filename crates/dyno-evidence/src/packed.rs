@@ -2,8 +2,8 @@
 //! a block at a time.
 //!
 //! [`BLOCK`] differences are computed, measured and packed at once. If all numbers of a block are within 2^30 of the
-//! last number before the block, as in most blocks, 32 bits per difference suffice, so a register holds twice as many.
-//! A sequence that is constant or rises by equal steps costs only the check for that.
+//! last number before the block, as in most blocks, 32 bits per difference suffice, so a register holds twice as many
+//! differences. A sequence that is constant or rises by equal steps costs only the check for that.
 
 use crate::chunk::varint;
 
@@ -115,11 +115,11 @@ const NEAR: i64 = 1 << 30;
 
 /// How far the values of a block are from `before`, the last value of the preceding block.
 enum Distances {
-    /// All values equal `before`.
+    /// All values of the block equal `before`.
     None,
     /// All values are within [`NEAR`]: differences have half the width, so twice as many are processed at once.
     Near,
-    /// At least one value is farther away.
+    /// At least one value is farther away than [`NEAR`].
     Far,
 }
 

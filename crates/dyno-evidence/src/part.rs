@@ -45,8 +45,8 @@ pub(crate) struct Shape<'a> {
     pub unsorted: &'a [&'a str],
     /// Number of rows after which a row group is closed: the most that a writer keeps in memory.
     pub row_group_rows: usize,
-    /// True if the smallest and largest values are stored for every page; false if only for the row group: then whole
-    /// numbers and flags must come as [`Cells::Values`], for dbdyno's own encoders.
+    /// True if the smallest and largest values are stored for every page. If false, they are stored only for the row
+    /// group, and whole numbers and flags must come as [`Cells::Values`], for dbdyno's own encoders.
     pub page_statistics: bool,
     /// True if the part is synced before it is renamed, so that it survives a power cut.
     pub durable: bool,

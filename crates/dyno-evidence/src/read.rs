@@ -21,11 +21,11 @@ pub struct CallColumns {
     pub words: Vec<String>,
     /// Name of the arm, as an index into `words`.
     pub arm: Vec<u32>,
-    /// Number of the block.
+    /// Block number.
     pub block: Vec<u32>,
-    /// Number of the slice in the block.
+    /// Slice number in the block.
     pub slice: Vec<u32>,
-    /// Number of the session.
+    /// Session number.
     pub session: Vec<u16>,
     /// Kind, as an index into `words`.
     pub kind: Vec<u32>,
@@ -70,7 +70,7 @@ const ALL: [&str; 14] = [
 /// Reads one part of calls; a panic of the Parquet library is reported as a torn part.
 ///
 /// # Errors
-/// The part cannot be read, is torn, or has no such column.
+/// The part cannot be read, is torn, or lacks a column.
 pub fn read_calls(path: &Path) -> Result<CallColumns, EvidenceError> {
     read_columns(path, &ALL)
 }

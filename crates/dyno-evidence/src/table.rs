@@ -39,7 +39,7 @@ pub use crate::values::{Kind, Texts, Values};
 pub struct Column {
     /// Name of the column, with the unit last.
     pub name: &'static str,
-    /// Kind of its values.
+    /// Kind of the column's values.
     pub kind: Kind,
     /// True if values can be missing.
     pub optional: bool,

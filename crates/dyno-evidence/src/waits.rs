@@ -16,7 +16,7 @@ use crate::table::{Column, Kind, Table, Values};
 pub struct Waits {
     /// Name of the arm.
     pub arm: Vec<String>,
-    /// Number of the block.
+    /// Block number.
     pub block: Vec<u32>,
     /// Session (process id on the engine).
     pub session: Vec<i64>,
@@ -95,7 +95,7 @@ pub struct EventName {
 pub struct WaitRow {
     /// Arm, as an index into the part's arms.
     pub arm: u32,
-    /// Number of the session.
+    /// Session number.
     pub session: i64,
     /// Start [ns since the UNIX epoch].
     pub started_ns: i64,

@@ -1,4 +1,4 @@
-//! The catalogue of wait events: one class per event, events that users meet, and events to which tables used to assign
+//! The catalogue of wait events: one class per event, events that users see, and events to which tables used to assign
 //! different classes.
 
 use std::collections::HashSet;

@@ -99,7 +99,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<i64>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Whatever the pieces, another reader (the Parquet library's own) finds the same numbers.
+    /// However the column is split into pieces, another reader (the Parquet library's own) reads the same numbers.
     #[test]
     fn numbers_are_read_back_as_they_were_written(pieces in pieces(), seed in any::<u64>()) {
         let dir = folder(&format!("any-{seed}"));

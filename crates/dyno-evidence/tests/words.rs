@@ -79,7 +79,7 @@ fn pieces() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<String>)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever the pieces, another reader (the Parquet library's own) finds the same words.
+    /// However the column is split into pieces, another reader (the Parquet library's own) reads the same words.
     #[test]
     fn words_are_read_back_as_they_were_written(pieces in pieces(), seed in any::<u64>()) {
         let dir = folder(&format!("words-{seed}"));

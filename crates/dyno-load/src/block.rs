@@ -30,7 +30,7 @@ pub struct Handle {
 pub struct Activity {
     /// 1 + number of the arm whose slice the session runs; 0 for none.
     arm: AtomicU16,
-    /// Start of the wait for the server's answer [ns since the epoch]; 0 while it does not wait.
+    /// Start of the wait for the server's answer [ns since the epoch]; 0 while the session does not wait.
     since_ns: AtomicI64,
 }
 
@@ -77,7 +77,7 @@ pub struct Block<'a> {
     pub gate: Gate,
     pub quota: Quota,
     pub clock: Clock,
-    /// Number of the block.
+    /// Block number.
     pub number: u32,
     pub progress: &'a AtomicU64,
     pub stop: &'a Arc<AtomicBool>,
@@ -102,7 +102,7 @@ impl Block<'_> {
         self.abort.store(true, Ordering::Relaxed);
     }
 
-    /// Connects a session of an arm again.
+    /// Reconnects a session of an arm.
     ///
     /// `limit` is an additional timeout; the shorter of `limit` and the connection's own timeout applies.
     ///
@@ -156,7 +156,7 @@ impl Block<'_> {
 ///
 /// Applies to sessions without a statement timeout.
 const SILENT_NS: i64 = 15_000_000_000;
-/// Timeout of that query.
+/// Timeout of the query that asks the server whether it still works for a silent session.
 const ASKED_FOR: Duration = Duration::from_secs(5);
 
 /// Time of the last query to the server about each session [ns since the epoch]; 0 for never.

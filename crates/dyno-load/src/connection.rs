@@ -208,7 +208,8 @@ pub enum Engine {
     Mariadb,
 }
 
-/// Whether TLS is used, as in libpq's `sslmode`. (The control connection resolves `allow`.)
+/// Whether TLS is used, as in libpq's `sslmode`. (`allow` is missing: it is resolved to `require` or `disable` before,
+/// depending on whether the control connection uses TLS.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {

@@ -29,12 +29,12 @@ pub enum LoadError {
         /// Syntax error, with its position.
         source: ScriptError,
     },
-    /// A script fails, whatever the engine is.
+    /// A script fails, and would fail on any engine.
     #[error("script {script}, line {line}: {message}\n  next: {next}")]
     Running {
         /// Name of the script.
         script: String,
-        /// Number of the line, counted from 1.
+        /// Line number, counted from 1.
         line: u32,
         /// What is wrong.
         message: String,
@@ -83,7 +83,7 @@ pub enum LoadError {
     /// A thread could not be started.
     #[error("cannot start thread {number} of the load: {source}\n  next: raise the limit on processes")]
     Thread {
-        /// Number of the thread.
+        /// Thread number.
         number: usize,
         /// Cause.
         source: io::Error,
@@ -166,7 +166,7 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
     }
 }
 
-/// Returns the next step for an error where MariaDB's differs from PostgreSQL's; otherwise `None`.
+/// Returns the next step for errors whose next step for MariaDB differs from that for PostgreSQL; otherwise `None`.
 fn mariadb_step(error: &WireError) -> Option<&'static str> {
     match error {
         WireError::Exposed(_) => {

@@ -56,7 +56,7 @@ mod plan;
 /// to cores.
 #[cfg(not(target_os = "linux"))]
 pub mod placement {
-    /// Returns `None`.
+    /// Returns `None`, since placement is not measured on this operating system.
     #[must_use]
     pub fn placement(_trials: u32) -> Option<(f64, f64, f64)> {
         None
@@ -79,7 +79,7 @@ pub mod siblings;
 /// to cores.
 #[cfg(not(target_os = "linux"))]
 pub mod siblings {
-    /// Returns `None`.
+    /// Returns `None`, since the slowdown is not measured on this operating system.
     #[must_use]
     pub fn busy_ratio(_steps: u32) -> Option<f64> {
         None
@@ -97,7 +97,7 @@ pub mod wake;
 /// The cost of waking a thread; not measured on this operating system, where threads are not bound to cores.
 #[cfg(not(target_os = "linux"))]
 pub mod wake {
-    /// Returns `None`.
+    /// Returns `None`, since the cost is not measured on this operating system.
     #[must_use]
     pub fn wake_cost_ns(_messages: u32) -> Option<u64> {
         None

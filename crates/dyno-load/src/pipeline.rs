@@ -16,7 +16,8 @@ use crate::wire::{ServerError, WireError};
 const WINDOW_BYTES: usize = 16 << 10;
 
 impl Runner<'_, '_, '_> {
-    /// Queues a command of the open pipeline; if the portion has reached the window, sends it and reads its answers.
+    /// Queues a command of the open pipeline; if the portion has reached the window size, sends it and reads its
+    /// answers.
     pub(crate) async fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
         let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
         let protocol = self.arm.protocol;

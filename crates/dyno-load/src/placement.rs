@@ -14,9 +14,9 @@ use crate::wake::bind;
 
 /// Time for which a thread computes to keep its processor busy.
 const BUSY: Duration = Duration::from_micros(150);
-/// Time that this thread gets to begin computing.
+/// Time allowed for this thread to begin computing.
 const START: Duration = Duration::from_micros(40);
-/// Time after which a processor counts as idle for long.
+/// Idle time after which a processor counts as idle for a long time.
 const LONG: Duration = Duration::from_millis(2);
 
 /// Number of a processor in a message.
@@ -97,7 +97,7 @@ fn compute_on(core: usize, mut asks: UnixStream) -> Option<()> {
     Some(())
 }
 
-/// Computes for this time.
+/// Keeps the processor busy for this time.
 fn wait(time: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < time {

@@ -50,7 +50,7 @@ pub struct Runner<'a, 'o, 'r> {
     pub activity: &'a Activity,
     /// Events and times that this session waits for.
     pub pulse: &'a Pulse,
-    /// Registry in which a new connection is registered, and its token.
+    /// Registry in which the session registers a new connection, and the token of that connection.
     pub registry: &'a Registry,
     pub token: usize,
 }

@@ -8,7 +8,7 @@ use crate::plan::ArmPlan;
 /// State that a session of an arm keeps from slice to slice and from block to block.
 #[derive(Debug)]
 pub struct SessionState {
-    /// Number of the session within its arm.
+    /// Session number within its arm.
     pub number: u16,
     /// Connection of the session; `None` if it is not connected.
     pub link: Option<Link>,

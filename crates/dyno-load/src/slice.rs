@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicI64;
 /// Slice of a block, in which one arm runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// Number of the arm.
+    /// Arm number.
     pub arm: u16,
-    /// Number of the slice within the block.
+    /// Slice number within the block.
     pub slice: u32,
     /// Length of the slice.
     pub length: Length,
@@ -25,6 +25,6 @@ pub enum Length {
 /// Counter that the threads share during one slice; the last thread that arrives at the gate sets it.
 #[derive(Debug, Default)]
 pub struct Quota {
-    /// Number of transactions that can still begin, in a closed loop whose slice has a number of transactions.
+    /// Number of transactions that can still begin, in a closed loop whose slice ends after a number of transactions.
     pub(crate) left: AtomicI64,
 }

@@ -12,7 +12,8 @@ use crate::wire::link::{CAPTURE_BYTES_MAX, Event};
 use crate::wire::message::{column_names, columns};
 use crate::wire::{ServerError, WireError};
 
-/// SQLSTATEs of `\gset` without a row and with several rows: the codes that PL/pgSQL uses for these errors.
+/// SQLSTATEs of `\gset` without a row (`NO_ROW`) and with several rows (`MANY_ROWS`): the codes that PL/pgSQL uses for
+/// these errors.
 const NO_ROW: &str = "P0002";
 const MANY_ROWS: &str = "P0003";
 

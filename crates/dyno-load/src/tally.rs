@@ -32,7 +32,7 @@ pub struct BlockReport {
 /// Lateness of an arm's line in one block.
 #[derive(Debug, Clone, Serialize)]
 pub struct LineReport {
-    /// Number of the arm.
+    /// Arm number.
     pub arm: u16,
     /// Number of pieces that the line delivered, and their lateness.
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub struct LineReport {
 /// Report of one arm in one block.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ArmReport {
-    /// Number of the arm.
+    /// Arm number.
     pub arm: u16,
     /// Number of transactions that ended, with or without an error.
     pub transactions: u64,

@@ -1,4 +1,4 @@
-//! Tests of the redo probe on real files: what it writes, what it refuses, and what is left after it is killed.
+//! Tests of the redo probe on real files: what it writes, what it refuses, and what remains after it is killed.
 
 #![allow(clippy::unwrap_used)] // a test may
 

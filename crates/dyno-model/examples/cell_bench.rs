@@ -1,4 +1,4 @@
-//! Measures the CPU time of raced log writes on a rack of three cells with two copies each.
+//! Measures the CPU time of raced log writes on a rack of three cells, where each write has two copies.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::Instant;

@@ -1,7 +1,8 @@
 //! Measures events per second of M/M/1 on the kernel, in its three styles, compared with a bare loop over the standard
-//! heap. The style `futures` is a bound for a process per customer: the bare loop with a boxed future for each customer
-//! and nothing else, neither names nor statistics, deadlines, cancellation or a check for deadlocks. CPU time is what counts on a shared machine, so each style runs several times alternately and the best run of
-//! each is printed, as JSON on one line.
+//! heap. The style `futures` shows the least that a process per customer can cost: it is the bare loop with a boxed
+//! future for each customer, without names, statistics, deadlines, cancellation or a check for deadlocks. CPU time is
+//! what counts on a shared machine, so each style runs several times alternately and the best run of each is printed,
+//! as JSON on one line.
 //!
 //! An event is an arrival or a departure: 2 per customer in every style.
 //!
@@ -73,7 +74,7 @@ fn bare(customers: u64) -> u64 {
     sojourn_ns
 }
 
-/// Future that is pending once.
+/// Future that is pending the first time it is polled, and ready the second time.
 struct Once(bool);
 
 impl Future for Once {

@@ -52,9 +52,10 @@ pub fn mva(demands: &[f64], think: f64, customers: u32) -> (f64, f64) {
     result
 }
 
-/// Returns the write amplification of greedy garbage collection under uniformly random writes, many blocks of `pages`
-/// pages, `spare` = physical over logical size (> 1). Mean field: in the steady state the probability of a block with
-/// `i` valid pages is proportional to 1 / i, down to the level at which it is collected.
+/// Returns the write amplification of greedy garbage collection under uniformly random writes, for a die of many blocks
+/// with `pages` pages each; `spare` is the physical size divided by the logical size (> 1). Mean field: in the steady
+/// state the probability of a block with `i` valid pages is proportional to 1 / i, down to the level at which it is
+/// collected.
 pub fn greedy_amplification(spare: f64, pages: u32) -> f64 {
     let b = f64::from(pages);
     // Collection takes all blocks at a level above `j` pages, and a share 1 - p of those at `j`. Walk

@@ -110,7 +110,8 @@ fn buffers_that_are_hot_at_once_do_not_send_a_search_round_for_ever() {
     assert!(refusal(&machine("", "[database.buffers]\nhot_touches = 0")).contains("from 1 to"));
 }
 
-/// Returns a random number from a range: one of its ends, or a number between them, uniform in its order of magnitude.
+/// Returns a random number from a range: one of its ends, or a number between them whose order of magnitude is
+/// uniformly distributed.
 fn number(dice: &mut Stream, (low, high): (f64, f64), whole: bool) -> f64 {
     let low_above_0 = if low > 0.0 { low } else { 1e-3_f64.min(high) };
     let value = match dice.below(8) {
@@ -138,8 +139,8 @@ fn workload(dice: &mut Stream) -> Value {
     Value::Object(found)
 }
 
-/// Returns a specification with a built-in machine, up to six of whose numbers are replaced by random ones, and a
-/// workload.
+/// Returns a specification with a workload and a built-in machine; up to six numbers of the machine are replaced by
+/// random ones.
 fn spec(seed: u64) -> Value {
     let mut dice = Streams::new(seed).named("accepted");
     let names: Vec<&str> = built_in_names().collect();

@@ -12,7 +12,8 @@ use dyno_model::kernel::zipf::Zipf;
 
 type Next = Rc<dyn Fn(&mut Stream) -> u64>;
 
-/// Returns an instance whose data files have many servers with these times, and whose log takes almost no time.
+/// Returns an instance whose data files are on a device with many servers and these times, and whose log takes almost
+/// no time.
 fn bench(seed: u64, parameters: InstanceParameters, read_us: f64, write_us: f64) -> Bench {
     Bench::new(seed, parameters, |simulation| {
         let times = (constant(read_us), constant(write_us));

@@ -1,5 +1,5 @@
-//! Tests the miss ratios of a buffer cache, as its characteristic time gives them, against exact small caches, and
-//! against caches that are simulated reference by reference: least recently used, and `PostgreSQL`'s clock.
+//! Tests the miss ratios of a buffer cache, which are computed from its characteristic time, against exact small
+//! caches, and against caches that are simulated reference by reference: least recently used, and `PostgreSQL`'s clock.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use dyno_model::kernel::{Simulation, Stream};

@@ -11,7 +11,7 @@ fn dice(seed: u64) -> Stream {
 }
 
 /// Returns latencies [us] and the state behind each: mostly state 0 with about 100 us, sometimes state 1 with about 4
-/// ms. The lengths of stay are geometric with the means `stays` [requests].
+/// ms. The lengths of the stays in a state have a geometric distribution with the means `stays` [requests].
 fn two_states(seed: u64, n: usize, stays: [f64; 2]) -> (Vec<f64>, Vec<u8>) {
     let mut dice = dice(seed);
     let mut state = 0_usize;

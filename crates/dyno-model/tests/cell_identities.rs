@@ -83,8 +83,8 @@ fn flash_cache_holds(seen: &Seen, whole: bool) {
     assert!(seen.cache("FC_BYKEEP_USED") <= seen.cache("FC_BY_USED"));
 }
 
-/// Checks the metrics of disks. Hard disks: the grid disks add up to the cell disks, and so do the databases. Flash:
-/// cell disks also have the I/O of flash cache and flash log.
+/// Checks the metrics of disks. For hard disks, the figures of the grid disks add up to those of the cell disks, and so
+/// do the figures of the databases. For flash, the cell disks also have the I/O of the flash cache and the flash log.
 fn disks_hold(seen: &Seen, parameters: &RackParameters) {
     let on = |medium: Medium| -> Vec<&String> {
         let groups = parameters.groups.iter().filter(|(_, group)| group.on == medium);

@@ -267,7 +267,7 @@ fn a_short_name_means_the_database_that_is_studied() {
     assert_eq!(described.databases[0].text, "60 sessions of key-lookup, 16 cores");
 }
 
-/// Without cells, two databases on one disk get half of it each.
+/// Without cells, each of two databases on one disk gets half of the disk.
 #[test]
 fn two_databases_share_any_device() {
     let text = "title = \"two\"\n[databases.B.workload]\nkind = \"update-loop\"\n[devices.platter]\nkind = \"disk\"\n[storage]\nredo = \"platter\"\ndata = \"platter\"\n";

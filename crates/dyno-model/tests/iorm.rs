@@ -121,7 +121,7 @@ fn large_requests_weigh_more_than_small_ones() {
     assert!((done[0] / done[1] / expected - 1.0).abs() < 0.05, "{done:?} {expected}");
 }
 
-/// Unused turns of a database of level 1 go to level 2, not to its sibling.
+/// Unused turns of a database of level 1 go to level 2, not to another database of level 1.
 #[test]
 fn a_turn_of_a_level_that_is_not_used_goes_to_the_next_level() {
     let plan = [("A", level(1, 75.0)), ("B", level(1, 25.0)), ("C", level(2, 100.0))];
@@ -147,7 +147,7 @@ fn a_limit_is_not_exceeded_on_an_idle_disk() {
     assert!((done[0] / most - 1.0).abs() < 0.01, "{done:?} {most}");
 }
 
-/// Commands act at once: a plan is activated and removed while requests wait.
+/// Commands act immediately: a plan is activated and removed while requests wait.
 #[test]
 fn a_plan_is_put_in_force_and_lifted_while_the_run_goes_on() {
     let simulation = Simulation::new(3);

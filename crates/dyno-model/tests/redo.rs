@@ -1,4 +1,5 @@
-//! Tests the redo path against closed forms of group commit and the sawtooth, and checks its bookkeeping.
+//! Tests the redo path against closed forms of group commit and of the sawtooth that commit times show over redo sizes,
+//! and checks its bookkeeping.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;

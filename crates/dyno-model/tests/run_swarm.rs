@@ -1,5 +1,5 @@
 //! Runs random settings of the built-in machines under random work, from a seed. A run that is not refused runs to its
-//! end with every invariant (asserted by the run itself), and the same seed gives the same run.
+//! end without violating an invariant (the run itself asserts this), and the same seed gives the same run.
 //!
 //! `DYNO_SWARM=10000 cargo test --release -p dyno-model --test tests -- run_swarm::` runs it for longer.
 #![allow(clippy::unwrap_used, missing_docs)]

@@ -176,7 +176,7 @@ fn a_log_file_that_is_still_needed_stops_everybody() {
     assert!(position <= bench.instance.redo().written_bytes() || position == u64::MAX);
 }
 
-/// A private strand keeps redo until the commit; a strand that is too small is abandoned at once.
+/// A private strand keeps redo until the commit; a strand that is too small is abandoned immediately.
 #[test]
 fn private_strands_are_copied_at_commit() {
     let mut parameters = bare();

@@ -23,7 +23,7 @@ use dyno_model::device::{Device, Request, start, start_discard};
 use dyno_model::kernel::{Simulation, Stream};
 use dyno_model::workload::{CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload};
 
-/// Condition that must hold at the end of a run, besides those of the stations.
+/// Condition that must hold at the end of a run, in addition to the conditions of the stations.
 type Check = Box<dyn Fn() -> bool>;
 
 struct Bench<'a> {

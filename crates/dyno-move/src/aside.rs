@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::MoveError;
 
-/// Temporary and final name of such a file; the temporary file is removed on drop unless it was published.
+/// Temporary and final name of a file; the temporary file is removed on drop unless it was published.
 #[derive(Debug)]
 pub struct TemporaryFile {
     path: PathBuf,

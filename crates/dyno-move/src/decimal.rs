@@ -3,11 +3,11 @@
 /// Reason why a numeric cannot be represented as such an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDecimal {
-    /// It is NaN.
+    /// The number is NaN.
     Nan,
-    /// It is infinite.
+    /// The number is infinite.
     Infinite,
-    /// It has more digits than the column.
+    /// The number has more digits than the column.
     Digits,
     /// The bytes are not a valid numeric.
     Torn,

@@ -43,7 +43,7 @@ pub fn pg_type(data_type: &DataType) -> Option<String> {
 /// Position of a batch's rows in their file, and the rows that could not be sent.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// Number of the file, if each row is to contain it.
+    /// File number, if each row is to contain it.
     pub file: Option<i32>,
     /// Number of rows in the file before this batch.
     pub before: u64,

@@ -38,9 +38,9 @@ pub enum MoveError {
     /// The server counted a different number of rows than arrived.
     #[error("the server reported {counted} rows, but {decoded} arrived")]
     Count {
-        /// Rows counted by the server.
+        /// Number of rows that the server counted.
         counted: u64,
-        /// Rows decoded here.
+        /// Number of rows that this program decoded.
         decoded: u64,
     },
     /// A file cannot be read or written.
@@ -61,10 +61,10 @@ pub enum MoveError {
         /// Row, counted from 1.
         row: u64,
     },
-    /// The server changed values when it stored them; contains its warnings.
+    /// The server changed values when it stored them; contains the server's warnings.
     #[error("the server changes values: {0}")]
     Bent(String),
-    /// The reader of the output has closed it.
+    /// The reader of the output has closed the output.
     #[error("the program that reads the output has ended")]
     Closed,
     /// A defect in this program.
@@ -119,7 +119,7 @@ pub struct Failure {
     pub code: Option<String>,
     /// Name of the column, if the error concerns one.
     pub column: Option<String>,
-    /// Number of the chunk; `None` before the first chunk.
+    /// Chunk number; `None` before the first chunk.
     pub chunk: Option<u32>,
     /// Index of the chunk's table.
     pub table: Option<usize>,

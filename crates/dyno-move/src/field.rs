@@ -18,7 +18,8 @@ pub(crate) const LONG_BYTES: usize = 1 << 20;
 
 /// Days since 2000-01-01 that PostgreSQL can represent: `IS_VALID_DATE` in its datatype/timestamp.h.
 const DAYS: std::ops::Range<i32> = -2_451_545..2_145_031_949;
-/// Microseconds since 2000-01-01 that PostgreSQL can represent: `IS_VALID_TIMESTAMP` in the same file.
+/// Microseconds since 2000-01-01 that PostgreSQL can represent: `IS_VALID_TIMESTAMP` in PostgreSQL's
+/// `datatype/timestamp.h`.
 const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 /// Times of day that PostgreSQL can represent [us]; 24:00:00 is one of them.
 const TIMES: std::ops::RangeInclusive<i64> = 0..=86_400_000_000;

@@ -1,8 +1,8 @@
 //! Hash of a set of rows that does not depend on their order: the same for the source and the files.
 //!
-//! Each row becomes 64 bits, from its typed values in the order of the columns; NULL differs from any value. A set of
-//! rows is the sum of these in 128 bits, so a missing, duplicated or altered row changes it. The chance that two
-//! different sets of n rows agree is about 2⁻⁶⁴. It is a check against accidents, not against an attacker.
+//! Each row becomes 64 bits, from its typed values in the order of the columns; NULL differs from any value. The hash
+//! of a set of rows is the sum of these in 128 bits, so a missing, duplicated or altered row changes it. The chance
+//! that two different sets of n rows agree is about 2⁻⁶⁴. It is a check against accidents, not against an attacker.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,8 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 const NULL: u64 = 0x6a09_e667_f3bc_c909;
 
-/// Multiplies to 128 bits and folds to 64: every bit of both inputs affects every bit of the result.
+/// Returns a mixture of two numbers: their product in 128 bits, folded to 64. Every bit of both numbers affects every
+/// bit of the result.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ SEED) * u128::from(b ^ FACTOR);

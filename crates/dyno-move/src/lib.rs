@@ -16,8 +16,7 @@
 //! CSV, is written by the workers in turn (`single.rs`).
 //!
 //! MariaDB's rows are converted to COPY's form as they arrive (`mariadb.rs`), so that there is only one form to read.
-//! They are loaded into MariaDB as lines of `LOAD DATA LOCAL` (`lines.rs`). [`session`] is a session of either
-//! engine.
+//! Rows are loaded into MariaDB as lines of `LOAD DATA LOCAL` (`lines.rs`). [`session`] is a session of either engine.
 //!
 //! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never altered: the job ends with
 //! [`MoveError::Unrepresentable`], which names the column that must be moved as text.

@@ -32,7 +32,7 @@ struct Part {
     file: String,
 }
 
-/// Open files by value.
+/// Open files, by the value of the column.
 struct Parts<'a> {
     table: &'a TableSpec,
     column: &'a str,
@@ -140,7 +140,7 @@ impl Part {
     }
 }
 
-/// Creates a folder with the permissions of the one above; its directory entry is on the disk before it has files.
+/// Creates a folder with the permissions of its parent folder; its directory entry is on the disk before it has files.
 fn make(above: &Path, folder: &Path) -> Result<(), MoveError> {
     let mode = fs::metadata(above).map_err(|e| MoveError::io(above, &e))?.mode() & 0o777;
     match DirBuilder::new().mode(mode).create(folder) {

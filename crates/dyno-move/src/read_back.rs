@@ -35,13 +35,13 @@ pub struct FileColumn {
     pub name: String,
     /// Arrow type, as text.
     pub arrow: String,
-    /// PostgreSQL type that can hold its values exactly; `None` if dbdyno does not load the type.
+    /// PostgreSQL type that can hold the column's values exactly; `None` if dbdyno does not load the type.
     pub holds: Option<String>,
-    /// PostgreSQL type that it came from, if the file records it.
+    /// PostgreSQL type of the original column, if the file records it.
     pub pg_type: Option<String>,
-    /// Type of a MariaDB staging column that can hold its values exactly.
+    /// Type of a MariaDB staging column that can hold the column's values exactly.
     pub staged: Option<String>,
-    /// MariaDB type that it came from, if the file records it.
+    /// MariaDB type of the original column, if the file records it.
     pub mariadb_type: Option<String>,
 }
 

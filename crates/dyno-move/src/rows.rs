@@ -54,7 +54,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Returns true if the end has arrived and nothing after it.
+    /// Returns true if the end has arrived, with nothing after it.
     pub fn is_whole(&self) -> bool {
         self.ended && self.kept.is_empty()
     }

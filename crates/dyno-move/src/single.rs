@@ -83,7 +83,7 @@ impl Single {
         })
     }
 
-    /// Writes the end and publishes the file under its name.
+    /// Writes the end of the file, and publishes the file under its name.
     ///
     /// # Errors
     /// The file cannot be written.

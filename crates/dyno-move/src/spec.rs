@@ -102,7 +102,7 @@ pub struct TableSpec {
 pub struct ColumnSpec {
     /// Name of the column.
     pub name: String,
-    /// How its bytes are decoded.
+    /// How the column's bytes are decoded.
     pub kind: Kind,
     /// Total digits of a decimal.
     #[serde(default)]
@@ -161,7 +161,7 @@ pub enum Kind {
 pub struct ChunkSpec {
     /// Unique number in the job.
     pub number: u32,
-    /// Index of its table in `tables`.
+    /// Index of the chunk's table in `tables`.
     pub table: usize,
     /// Statement that reads the rows: `COPY (SELECT …) TO STDOUT (FORMAT binary)`.
     pub sql: String,
@@ -173,7 +173,7 @@ pub struct ChunkSpec {
     /// Row groups of the file to load: from the first number up to, but not including, the second; `None` for all.
     #[serde(default)]
     pub groups: Option<(usize, usize)>,
-    /// Number of rows in the file before these row groups.
+    /// Number of rows in the file before the row groups to load.
     #[serde(default)]
     pub rows_before: u64,
     /// Number of the loaded file, if each row is to begin with it (integer) and with the row's number (bigint).
@@ -205,7 +205,7 @@ pub struct ChunkSpec {
 pub struct AroundSpec {
     /// Statements that begin the transaction.
     pub before: Vec<String>,
-    /// Statements that end it; `{rows}`, `{bytes}` and `{hash}` stand for the result.
+    /// Statements that end the transaction; `{rows}`, `{bytes}` and `{hash}` stand for the result.
     pub after: Vec<String>,
 }
 
@@ -222,7 +222,7 @@ impl AroundSpec {
 /// Report of a finished chunk.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChunkDone {
-    /// Number of the chunk.
+    /// Chunk number.
     pub number: u32,
     /// Number of rows, as decoded and as counted by the server.
     pub rows: u64,
@@ -230,21 +230,21 @@ pub struct ChunkDone {
     pub copy_bytes: u64,
     /// Size of the file [bytes].
     pub file_bytes: u64,
-    /// Sum of the hashes of its rows, which does not depend on their order.
+    /// Sum of the hashes of the chunk's rows, which does not depend on their order.
     pub hash: String,
     /// Time from the statement to the finished file [ns].
     pub elapsed_ns: u64,
-    /// When it was finished, by this machine's clock [ns since 1970].
+    /// Time at which the chunk was finished, by this machine's clock [ns since 1970].
     pub ended_ns: u64,
-    /// Number of the worker.
+    /// Worker number.
     pub worker: usize,
-    /// Process id of its session at the server.
+    /// Process id of the worker's session at the server.
     pub process: u32,
-    /// Costs of its session so far, as the server reports them.
+    /// Costs of the worker's session so far, as the server reports them.
     pub cost: Option<String>,
     /// Rows of the file that the server could not accept.
     pub refused: Vec<Refused>,
-    /// Its files, if there are several.
+    /// Files of the chunk, if there are several.
     pub parts: Vec<PartDone>,
 }
 
@@ -268,6 +268,6 @@ pub struct Refused {
     pub row: u64,
     /// Name of the column.
     pub column: String,
-    /// Reason why the server could not accept it.
+    /// Reason why the server could not accept the row.
     pub reason: &'static str,
 }

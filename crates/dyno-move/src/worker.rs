@@ -37,7 +37,7 @@ pub struct Shared {
     pub stop: Arc<AtomicBool>,
     /// Number of bytes in COPY's form, received or sent.
     pub bytes: AtomicU64,
-    /// Rows of finished chunks, and of files being loaded.
+    /// Number of rows of finished chunks, and of files being loaded.
     pub rows: AtomicU64,
     pub started: Instant,
 }
@@ -213,7 +213,7 @@ impl<'a> Worker<'a> {
         self.session.line(sql).map(Some)
     }
 
-    /// Reads a chunk, and writes its file if it has one.
+    /// Reads a chunk, and writes its file if the specification names one.
     fn read(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let started = Instant::now();
         let shared = self.shared;

@@ -1,6 +1,6 @@
 //! Additional tables of a proxied trace: the bytes of every call, and on request the messages themselves.
 //!
-//! The messages contain their values; `trace replay` runs them again.
+//! The messages contain the values of parameters and literals; `trace replay` can send them again.
 
 use dyno_evidence::EvidenceError;
 use dyno_evidence::table::{Column, Kind, Texts, Values};
@@ -34,7 +34,7 @@ const KEPT: usize = 1 << 14;
 /// Number of body bytes that are kept in memory before they are written.
 const KEPT_BYTES: usize = 1 << 23;
 
-/// Numbers of bytes that calls sent and received, not yet written.
+/// Numbers of bytes that calls sent and received, which are not written yet.
 #[derive(Default)]
 pub struct CallBytes {
     sessions: Vec<u32>,
@@ -50,7 +50,7 @@ impl CallBytes {
         }
     }
 
-    /// Writes the rows if there are enough of them, or if it is the last time.
+    /// Writes the rows if there are enough of them, or if `is_last` is true.
     ///
     /// # Errors
     /// The evidence cannot be written.
@@ -73,7 +73,7 @@ pub enum Side {
     Server,
 }
 
-/// Messages, not yet written.
+/// Messages that are not written yet.
 #[derive(Default)]
 pub struct Capture {
     sessions: Vec<u32>,
@@ -125,7 +125,7 @@ impl Capture {
         self.push(session, at_ns, Side::Client, END, 0, &[]);
     }
 
-    /// Writes the rows if there are enough of them, or if it is the last time.
+    /// Writes the rows if there are enough of them, or if `is_last` is true.
     ///
     /// # Errors
     /// The evidence cannot be written.

@@ -35,9 +35,9 @@ pub struct Sample {
     pub values: Vec<Value>,
     /// True for each value in binary format.
     pub binary: Vec<bool>,
-    /// Parameter types named by the client; 0 if it left the type to the server.
+    /// Parameter types named by the client; 0 if the client left the type to the server.
     pub types: Vec<u32>,
-    /// True if it was sent as a simple query, so that it may consist of several statements.
+    /// True if the execution was sent as a simple query, so that it may consist of several statements.
     pub is_simple: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Sample {
 pub struct Digest {
     /// Text without literals.
     pub text: String,
-    /// Group of the sessions that executed it.
+    /// Group of the sessions that executed the statement.
     pub group: u32,
     /// Earlier statements that changed the session's settings.
     pub settings: Vec<String>,
@@ -71,7 +71,7 @@ struct Prepared {
     text: Vec<u8>,
     types: Vec<u32>,
     is_whole: bool,
-    /// Number of its executions by name so far.
+    /// Number of executions of the statement by name so far.
     executed: u64,
 }
 
@@ -100,10 +100,11 @@ struct Turn {
 struct Execution {
     sample: Sample,
     is_whole: bool,
-    /// Number of this execution among those of its named prepared statement; 0 without a name.
+    /// Running number of this execution among the executions of its named prepared statement; 0 if the statement has no
+    /// name.
     prepared: u64,
     portal: Vec<u8>,
-    /// True if it fetches further rows of an execution that has already been counted.
+    /// True if this fetches further rows of an execution that has already been counted.
     is_continued: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Incremental parsing of bytes into messages.
 //!
-//! A message may be spread over any number of reads, and of a long one only the requested part is kept.
+//! A message may be spread over any number of reads, and of a long message only the requested part is kept.
 //!
 //! ```
 //! use dyno_proxy::framing::Framer;
@@ -42,7 +42,7 @@ pub struct Rubbish {
 
 /// Length of a message's header [bytes]: type byte and length.
 const HEAD: usize = 5;
-/// Length from which a message is not accepted: the server accepts none of 1 GiB.
+/// Length from which a message is not accepted: the server accepts no message of 1 GiB.
 const LONGEST: u32 = 1 << 30;
 
 /// Parser of a stream of messages; holds the state between reads.
@@ -57,7 +57,8 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// Parses bytes and calls `on` with each completed message; `keep` returns how many body bytes of a tag to keep.
+    /// Parses bytes and calls `on` with each completed message; `keep` returns how many body bytes to keep of a message
+    /// with a given tag.
     ///
     /// # Errors
     /// The bytes are not messages.

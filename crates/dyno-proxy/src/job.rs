@@ -137,7 +137,7 @@ impl Job {
         Ok(Self { stop, progress, address, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the proxy listens.
     pub fn address(&self) -> String {
         self.address.to_string()
     }

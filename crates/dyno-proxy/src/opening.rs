@@ -81,7 +81,8 @@ fn startup(length: usize, mut pairs: &[u8]) -> Opening {
 
 /// Returns the server's SASL offer without methods that use channel binding; `None` if nothing has to be removed.
 ///
-/// A client without TLS refuses an offer of channel binding, but the server, connected by TLS, makes one.
+/// A client without TLS refuses an offer of channel binding, but the server, to which the proxy connects with TLS,
+/// makes one.
 pub fn without_channel_binding(tag: u8, body: &[u8]) -> Option<Vec<u8>> {
     const SASL: [u8; 4] = [0, 0, 0, 10];
     if tag != b'R' || !body.starts_with(&SASL) {

@@ -19,7 +19,8 @@ pub struct Request {
     /// Time after which the proxy stops [ns].
     #[serde(default)]
     pub for_ns: Option<u64>,
-    /// How long the loop polls for the next message without sleeping [ns]; `None` to poll as long as it pays.
+    /// How long the loop polls for the next message without sleeping [ns]; `None` to poll for as long as that is
+    /// worthwhile.
     #[serde(default)]
     pub spin_ns: Option<u64>,
     /// True to keep messages with their values.

@@ -84,7 +84,7 @@ impl Shared {
         self.next_session - 1
     }
 
-    /// Writes the tables that have enough rows, or all if it is the last time.
+    /// Writes the tables that have enough rows, or all tables if `is_last` is true.
     ///
     /// # Errors
     /// The evidence cannot be written.

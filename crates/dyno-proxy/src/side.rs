@@ -71,7 +71,7 @@ pub(crate) struct Side {
     sent: usize,
     token: Token,
     waits_for_room: bool,
-    /// True until it is connected, which the socket reports by being writable.
+    /// True until the socket is connected, which it reports by becoming writable.
     pub(crate) is_connecting: bool,
     /// True if there may be bytes to read.
     pub(crate) may_read: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Registers a socket; with `connecting` it also waits until the socket is writable.
+    /// Registers a socket; with `connecting` it is also watched until it is writable.
     pub(crate) fn new(mut net: Net, token: Token, registry: &Registry, connecting: bool) -> io::Result<Self> {
         let interest = if connecting { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         registry.register(net.source(), token, interest)?;
@@ -134,7 +134,7 @@ impl Side {
         found
     }
 
-    /// Feeds bytes that were already read into the TLS handshake.
+    /// Passes to the TLS handshake the bytes that were already read.
     pub(crate) fn give_back(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         while !bytes.is_empty() {
@@ -194,7 +194,7 @@ impl Side {
         self.sent < self.out.len() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Watches whether the socket is writable, only while it is connecting or bytes are waiting to be sent.
+    /// Watches whether the socket is writable, but only while it is connecting or bytes are waiting to be sent.
     pub(crate) fn watch(&mut self, registry: &Registry) -> io::Result<()> {
         let wants = self.is_full() || self.is_connecting;
         if wants == self.waits_for_room {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Polling time after a message if the loop decides itself [ns].
 const LONG_NS: u64 = 200_000;
-/// Number of messages after which it is checked whether polling pays.
+/// Number of messages after which the loop checks whether polling is worthwhile.
 const TRIES: u32 = 64;
 /// Interval at which the demand for the processor is checked [ns].
 const LOOK_NS: u64 = 10_000_000;
@@ -86,7 +86,7 @@ impl Spin {
         is_awake
     }
 
-    /// Returns the longest sleep if nothing arrives.
+    /// Returns how long the loop may sleep if nothing arrives.
     pub fn patience(&mut self, at_ns: u64, tick: Duration) -> Duration {
         if self.is_awake(at_ns) { Duration::ZERO } else { tick }
     }

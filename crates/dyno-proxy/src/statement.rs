@@ -10,13 +10,13 @@ use crate::shared::Shared;
 pub(crate) struct Statement {
     pub(crate) number: u32,
     pub(crate) kind: &'static str,
-    /// True if it returns rows that may contain generated keys.
+    /// True if the statement returns rows that may contain generated keys.
     pub(crate) returns: bool,
 }
 
 pub(crate) const NO_STATEMENT: Statement = Statement { number: u32::MAX, kind: "exec", returns: false };
 
-/// Returns the statement of a text without its literals, and its kind.
+/// Returns the statement in a text, without its literals, and the kind of the statement.
 pub(crate) fn statement_of(sql: &[u8], shared: &mut Shared) -> Statement {
     if sql.is_empty() {
         return NO_STATEMENT;

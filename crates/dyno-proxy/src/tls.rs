@@ -19,7 +19,7 @@ const ALPN: &[u8] = b"postgresql";
 pub(crate) struct Tls {
     clients: Option<Arc<ServerConfig>>,
     server: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// True if the server is asked for TLS but may do without.
+    /// True if the server is asked for TLS but may refuse it.
     pub(crate) is_optional: bool,
 }
 

@@ -42,7 +42,7 @@ impl DeviceMount {
         self.mount.changes()
     }
 
-    /// Make the power fail at the first change after the next `changes` ones.
+    /// Make the power fail after `changes` more changes: at the first change that follows them.
     fn arm(&self, changes: u64) {
         self.mount.arm(changes);
     }
@@ -52,7 +52,7 @@ impl DeviceMount {
         self.mount.is_off()
     }
 
-    /// Cut the power, keep a part of the unsynced data, drawn with `seed`, and return the losses.
+    /// Cut the power, keep a random part of the unsynced data, which depends on `seed`, and return the losses.
     ///
     /// Raises:
     ///     DeviceError: The folder was mounted without power cuts, or a file in the underlying folder cannot be

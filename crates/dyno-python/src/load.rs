@@ -108,7 +108,7 @@ impl Load {
         })
     }
 
-    /// Log in to the server of each arm once and out again.
+    /// Log in to the server of each arm once, and log out.
     ///
     /// Raises:
     ///     TargetError: A server refuses the login.
@@ -184,7 +184,7 @@ impl Load {
         self.state().load.statement_names().to_vec()
     }
 
-    /// Add to the part of the open block operations that another program timed.
+    /// Add operations that another program timed to the part of the open block.
     ///
     /// Args:
     ///     columns: A dict of equally long lists: `slice`, `session`, `statement`, `kind` (as `CallKind`),

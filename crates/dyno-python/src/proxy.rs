@@ -35,7 +35,7 @@ impl Proxy {
         Ok(Self { job })
     }
 
-    /// Return the address and port on which it listens.
+    /// Return the address and port on which the proxy listens.
     fn address(&self) -> String {
         self.job.address()
     }

@@ -53,7 +53,7 @@ impl ModelRack {
         Ok(Self { rig: rig.map_err(|error| failed(py, &error))? })
     }
 
-    /// Advance by `virtual_ns`, or less if that takes longer than `wall_s` seconds.
+    /// Advance the virtual time by `virtual_ns`, or by less if that takes longer than `wall_s` seconds.
     ///
     /// Return the virtual time at the end [ns].
     ///

@@ -30,7 +30,8 @@ impl Recorder {
         Ok(Self { job })
     }
 
-    /// Return the technique (`sites`, `watch` or `read`), and why those tried before it could not be used, or None.
+    /// Return the technique (`sites`, `watch` or `read`), and why the techniques that were tried before could not be
+    /// used, or None.
     fn mode(&self) -> (&'static str, Option<&str>) {
         self.job.mode()
     }
@@ -122,7 +123,8 @@ pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
     py.detach(|| dyno_record::watch_cost(pid)).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
 }
 
-/// Return how a server's waits can be read: the time of a look [ns], and why its memory is not mapped, or None if it is.
+/// Return how a server's waits can be read: the time of a look [ns], and why its memory is not mapped, or None if it is
+/// mapped.
 ///
 /// Raises:
 ///     TraceError: The memory of the server that the process `pid` belongs to cannot be read, or is not as expected.

@@ -32,13 +32,13 @@ impl SessionReader {
     }
 }
 
-/// Raise `TraceError`.
+/// Raise `TraceError`: this system has no probes.
 #[pyfunction]
 pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
     refused(py)
 }
 
-/// Raise `TraceError`.
+/// Raise `TraceError`: this system has no watchpoints.
 #[pyfunction]
 #[pyo3(signature = (pid=None))]
 pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
@@ -46,7 +46,7 @@ pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
     refused(py)
 }
 
-/// Raise `TraceError`.
+/// Raise `TraceError`: waits cannot be read on this system.
 #[pyfunction]
 pub(crate) fn read_cost(py: Python<'_>, _pid: i32) -> PyResult<(u64, Option<String>)> {
     refused(py)

@@ -359,7 +359,8 @@ pub(crate) fn stats_pairs<'py>(
     made(py, &found)
 }
 
-/// Return how many of the n! orders of n pairs give each half sum of squared rank differences; n is at most 9.
+/// Return how many of the n! orders of n pairs give each value of half the sum of squared rank differences; n is at
+/// most 9.
 #[pyfunction]
 pub(crate) fn spearman_orders(py: Python<'_>, n: usize) -> PyResult<Vec<u64>> {
     orders_of(n).ok_or_else(|| raise(py, "StatsError", "exact orders are there for 9 pairs at most"))

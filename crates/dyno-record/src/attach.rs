@@ -33,7 +33,7 @@ const BY_WATCH: &str = "end the other recorder, or record with --mode watch";
 /// How the meaning of an event's samples is found.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
-    /// Event with a single probe: what it reports (with at most one register), and the probe's address.
+    /// Event with a single probe: what the probe reports (with at most one register), and the probe's address.
     Register(What, u64),
     /// Event that many probes share, whose samples have fields.
     Fields(probes::Event),
@@ -55,7 +55,7 @@ pub struct Attached {
     pub client_read: u32,
     /// One ring per processor.
     pub rings: Vec<Ring>,
-    /// Number of probed stores, and how many of them the kernel must single-step.
+    /// Number of probed store instructions, and how many of them the kernel must single-step.
     pub sites: (usize, usize),
     /// Reason why texts and row counts are missing; `None` if they are recorded.
     pub without_fields: Option<String>,
@@ -160,7 +160,8 @@ impl Attached {
         Ok(made)
     }
 
-    /// Defines probes with fields; returns each event's index and kernel number, none if the kernel refuses.
+    /// Defines probes with fields; returns each event's index and kernel number. The result is empty if the kernel
+    /// refuses.
     fn define(&mut self, probes: &[Probe]) -> Vec<(usize, u64)> {
         let definitions: Vec<Definition> = probes
             .iter()

@@ -14,7 +14,7 @@ use crate::process;
 /// Technique of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// Probes beside the stores.
+    /// Probes beside the store instructions that publish waits.
     Sites,
     /// Watchpoints.
     Watch,

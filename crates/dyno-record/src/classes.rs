@@ -1,4 +1,4 @@
-//! Class of waits that each store belongs to, as far as the code shows it.
+//! Class of the waits that each store instruction begins or ends, as far as the code shows it.
 //!
 //! With the classes, the probes of one class can be removed while those of the others stay. The store at the start of a
 //! wait writes its event number, whose first byte is the class; the store at its end writes zero, whatever the class.

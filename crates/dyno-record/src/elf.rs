@@ -13,7 +13,7 @@ use crate::RecordError;
 /// Symbol that the program exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Address of its first byte.
+    /// Address of the symbol's first byte.
     pub addr: u64,
     /// Size [bytes].
     pub size: u64,
@@ -144,7 +144,7 @@ impl Image {
         (self.text.0, &bytes[..bytes.len().min(self.text.1 as usize)])
     }
 
-    /// Returns the number of `size` bytes (1, 2, 4 or 8) at `addr`, as the program finds it when it starts.
+    /// Returns the integer at `addr`, which has `size` bytes (1, 2, 4 or 8), as the program finds it when it starts.
     pub fn number(&self, addr: u64, size: usize) -> Option<u64> {
         if size == 8
             && let Some(value) = self.pointers.get(&addr)

@@ -36,7 +36,8 @@ pub enum RecordError {
     /// The kernel refuses the probes.
     #[error("the kernel refuses to probe the server ({0}): {1}\n  next: {2}")]
     Refused(&'static str, std::io::Error, &'static str),
-    /// No technique of the requested order can be used: the reasons, and the next step of the last one.
+    /// No technique of the requested order can be used: the reasons for all of them, and the next step for the last of
+    /// them.
     #[error("{0}\n  next: {1}")]
     NoneOf(String, String),
     /// Watchpoints cannot be set.

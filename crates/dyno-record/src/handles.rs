@@ -13,7 +13,7 @@ use crate::store::Store;
 struct Cuts {
     asked: AtomicU64,
     made: AtomicU64,
-    /// When the requested cut was first noticed (0: not yet), and when the last cut was made [ns].
+    /// Time at which the requested cut was first noticed (0: not yet), and time at which the last cut was made [ns].
     first_ns: AtomicU64,
     before_ns: AtomicU64,
     sessions: Mutex<Json>,

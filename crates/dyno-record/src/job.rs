@@ -93,8 +93,8 @@ impl Job {
         Ok(Self { handles, instead, mode, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns the technique in use, and why the first technique of the requested order could not be used (`None` if it
-    /// is in use).
+    /// Returns the technique in use, and why the first technique of the requested order could not be used (`None` if
+    /// that technique is in use).
     pub fn mode(&self) -> (&'static str, Option<&str>) {
         let name = match self.mode {
             Mode::Watch => "watch",

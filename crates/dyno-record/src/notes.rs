@@ -20,7 +20,7 @@ pub enum Note {
     Switch(bool),
     /// A process was created.
     Fork {
-        /// Its parent.
+        /// Process id of the parent.
         parent: i32,
     },
     /// The process ended.
@@ -36,7 +36,7 @@ pub struct Record {
     pub at_ns: u64,
     /// Process id; 0 if it is unknown.
     pub pid: i32,
-    /// Contents.
+    /// Contents of the record.
     pub note: Note,
 }
 

@@ -1,6 +1,6 @@
 //! Interface to `perf_event_open`: events, the rings they write into, and the records in them.
 //!
-//! It is small, and contains all system calls in this crate that need `unsafe`.
+//! This module is small, and contains all system calls in this crate that need `unsafe`.
 
 use std::fs::File;
 use std::io;
@@ -78,10 +78,9 @@ const GENERAL: u64 = 0x00ff_00ff;
 pub enum Source<'a> {
     /// Probe of the kernel's uprobe type: type number, program, offset in the file.
     Probe(u32, &'a std::ffi::CStr, u64),
-    /// Defined tracepoint by its number, with its fields; `true` for light records, which have only the time in
-    /// addition.
+    /// Defined tracepoint by its number, with its fields; `true` for light records, which add only the time.
     Tracepoint(u64, bool),
-    /// Forks, exits and task switches; `true` for light records, which have only the time in addition.
+    /// Forks, exits and task switches; `true` for light records, which add only the time.
     Tasks(bool),
     /// Switches and exit of one process, for its owner.
     OwnTasks,
@@ -110,7 +109,7 @@ pub struct Scope {
 /// Open event.
 pub struct Event {
     file: File,
-    /// Id in its records: the kernel's id of the event, or the tracepoint's number for light records.
+    /// Id of the event in its records: the kernel's id of the event, or the tracepoint's number for light records.
     pub id: u64,
 }
 
@@ -203,7 +202,7 @@ impl Event {
         ioctl(&self.file, ENABLE, 0)
     }
 
-    /// Waits until its ring has something to read, or until `at_most` has passed.
+    /// Waits until the event's ring has something to read, or until `at_most` has passed.
     pub fn wait(&self, at_most: std::time::Duration) {
         let mut one = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let time = libc::timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
@@ -211,7 +210,7 @@ impl Event {
         unsafe { libc::ppoll(&raw mut one, 1, &raw const time, std::ptr::null()) };
     }
 
-    /// Redirects its records into the ring of another event.
+    /// Redirects the event's records into the ring of another event.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -252,7 +251,7 @@ impl Ring {
     /// Maps a ring of `pages` pages (a power of two) for an event.
     ///
     /// # Errors
-    /// The memory cannot be mapped, for example because the user may not lock as much.
+    /// The memory cannot be mapped, for example because the user is not allowed to lock so much memory.
     pub fn of(event: &Event, pages: usize) -> io::Result<Self> {
         let whole = (pages + 1) * PAGE;
         // SAFETY: a new mapping of our own descriptor.
@@ -304,7 +303,8 @@ impl Ring {
         self.counter(TAIL).load(Ordering::Relaxed)
     }
 
-    /// Calls `take` with kind, flags and body of each available record, and frees its space; returns the bytes read.
+    /// Calls `take` with kind, flags and body of each available record, and frees the space of the record; returns the
+    /// number of bytes read.
     #[allow(clippy::cast_ptr_alignment)] // records begin at multiples of eight
     pub fn each(&mut self, take: &mut dyn FnMut(u32, u16, &[u8])) -> usize {
         let head = self.head();

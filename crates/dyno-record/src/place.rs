@@ -28,7 +28,8 @@ pub struct Site {
     pub is_stepped: bool,
 }
 
-/// Largest distance of a neighbour after the store, and of one before it [instructions].
+/// Largest distance from a store to a neighbour [instructions]: `AFTER` if the neighbour follows the store, `BEFORE` if
+/// it precedes it.
 const AFTER: usize = 16;
 const BEFORE: usize = 4;
 /// Largest number of instructions that are followed from a function's entry to its store, and after the store.

@@ -32,9 +32,9 @@ pub enum Kind {
 pub enum What {
     /// A wait begins, or ends (0).
     Wait(Value),
-    /// A backend begins a statement; with its text.
+    /// A backend begins a statement; the text of the statement is included.
     Running(Kind),
-    /// A statement is complete; with its row count.
+    /// A statement is complete; its row count is included.
     Done,
     /// Query id of the statement.
     QueryId,
@@ -106,7 +106,8 @@ impl Event {
         }
     }
 
-    /// Returns the step with which its probes are removed if they cost too much; `None` if they never are.
+    /// Returns the step in which the tracepoint's probes are removed if they cost too much; `None` if they are never
+    /// removed.
     pub fn step(self) -> Option<Step> {
         Some(match self {
             Self::Prepared | Self::Id => Step::Details,
@@ -209,13 +210,13 @@ fn spelled(register: Register) -> String {
 /// Probe: its place in the program file, and what it reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// Address in the program.
+    /// Address of the probe in the program.
     pub addr: u64,
-    /// Offset in the file.
+    /// Offset of the probe in the program file.
     pub offset: u64,
-    /// What it reports.
+    /// What the probe reports.
     pub what: What,
-    /// Class of its wait if that can be removed separately, else 0.
+    /// Class of the wait that the probe reports, if the probes of this class can be removed separately; otherwise 0.
     pub class: u8,
     /// True if the kernel must single-step a copy of the probed instruction.
     pub is_stepped: bool,
@@ -263,11 +264,11 @@ impl Version {
     }
 }
 
-/// Probes of a server, and the stores they were derived from.
+/// Probes of a server, and the store instructions from which they were derived.
 pub struct Plan {
-    /// Probes.
+    /// Probes to set.
     pub probes: Vec<Probe>,
-    /// Stores.
+    /// Store instructions that publish waits.
     pub sites: Vec<Site>,
 }
 

@@ -69,7 +69,7 @@ pub struct Recording {
     known: Known,
     live: HashMap<i32, usize>,
     /// Server processes without a session, by process id. The notes of a process are buffered until it is known whether
-    /// it is to be recorded; `None` if it is not.
+    /// the process is to be recorded; `None` if it is not to be recorded.
     others: HashMap<i32, Option<Vec<Record>>>,
 }
 

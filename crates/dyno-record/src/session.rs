@@ -1,8 +1,8 @@
 //! One process of the server: its notes, in time order, become calls and waits that account for all of its time.
 //!
-//! A client's backend waits for its client (think time) or works. A new call begins wherever it begins a statement. So
-//! calls and think time add up to the observed time, and CPU, waits and the rest add up to a call's time. CPU is the
-//! time on a processor outside of waits; the rest is time in which the process could have run but did not.
+//! A client's backend waits for its client (think time) or works. A new call begins whenever the backend begins a
+//! statement. So calls and think time add up to the observed time, and CPU, waits and the rest add up to a call's time.
+//! CPU is the time on a processor outside of waits; the rest is time in which the process could have run but did not.
 //!
 //! Limits: a wait for the client during a COPY belongs to the call; during any other call it ends the call.
 
@@ -73,11 +73,11 @@ const WAITS_KEPT: usize = 1 << 12;
 
 /// Recorded process.
 pub struct Session {
-    /// Number in the recording.
+    /// Session number in the recording.
     pub number: u32,
     /// Process id.
     pub pid: i32,
-    /// Identity.
+    /// Identity of the process.
     pub who: Who,
     /// Time of the first observation, by the monotonic clock [ns].
     pub since_ns: u64,
@@ -313,8 +313,8 @@ impl Session {
         }
     }
 
-    /// Records the SQLSTATE of an error or a notice. If no statement has begun in the call, it came from the bind of
-    /// the statement `text`.
+    /// Records the SQLSTATE of an error or a notice. If no statement has begun in the call, the SQLSTATE came from the
+    /// bind of the statement `text`.
     pub fn state(&mut self, at_ns: u64, state: u32, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         self.last_state = state;

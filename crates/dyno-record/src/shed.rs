@@ -65,8 +65,8 @@ pub fn next(given_up: &[Step], tally: &dyn Fn(Step) -> Tally, total_ns: u64) -> 
     order.filter(|step| !given_up.contains(step)).find(helps)
 }
 
-/// Returns the session that spent most time at probes since the last call, and the share of its time, if that share is
-/// above `limit`.
+/// Returns the session that spent the most time at probes since the last call, and the share of its time, if that share
+/// is above `limit`.
 pub(crate) fn dearest(busy: &mut HashMap<usize, u64>, over_ns: u64, limit: f64) -> Option<(usize, f64)> {
     let (at, paid_ns) = busy.drain().max_by_key(|busy| busy.1)?;
     let share = paid_ns as f64 / over_ns as f64;

@@ -39,7 +39,7 @@ impl Header {
 pub struct Request<'a> {
     /// Requested operation (`enum fuse_opcode`).
     pub opcode: u32,
-    /// Number of the request.
+    /// Request number.
     pub unique: u64,
     /// Number of the file or folder.
     pub node: u64,

@@ -139,7 +139,7 @@ pub struct Sql {
     pub compound: bool,
     /// Destination of the result, if it is stored.
     pub store: Option<Store>,
-    /// Line of its first word, counted from 1.
+    /// Line of the command's first word, counted from 1.
     pub line: u32,
     /// SQL on one line for the evidence, at most 200 characters.
     pub label: String,

@@ -43,13 +43,13 @@ pub enum EvalError {
     /// The result does not fit 64 bits.
     #[error("{operation} exceeds the range of 64-bit integers")]
     IntegerRange {
-        /// Operation that failed.
+        /// Operation whose result does not fit.
         operation: &'static str,
     },
     /// A double does not fit a 64-bit integer.
     #[error("{value} does not fit a 64-bit integer")]
     DoubleRange {
-        /// The double.
+        /// Value of the double.
         value: f64,
     },
     /// Integer division or remainder by zero.

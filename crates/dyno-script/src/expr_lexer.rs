@@ -20,7 +20,7 @@ pub(crate) enum Token<'a> {
     End,
 }
 
-/// Token and its position.
+/// Token with its position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spanned<'a> {
     pub(crate) token: Token<'a>,

@@ -56,7 +56,7 @@ impl Rng {
 
     /// Draws from a normal distribution with mean 0 and standard deviation 1.
     ///
-    /// It is the sine branch of the Box-Muller transform.
+    /// The method is the sine branch of the Box-Muller transform.
     pub fn normal(&mut self) -> f64 {
         let radius = 1.0 - self.unit();
         let angle = 1.0 - self.unit();

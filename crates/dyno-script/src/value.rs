@@ -156,7 +156,7 @@ fn parse_truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses a double like C: finite literals that become infinite, or underflow, are out of range.
+/// Parses a double as C does: finite literals that become infinite, or underflow, are out of range.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);

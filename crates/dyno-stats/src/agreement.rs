@@ -126,7 +126,7 @@ mod tests {
     const X: [f64; 9] = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1];
     const Y: [f64; 9] = [2.6, 3.1, 2.5, 5.0, 3.6, 4.0, 5.2, 2.8, 3.8];
 
-    /// R, help page of `cor.test`: rho = 0.6 (exact p 0.0484 one-sided), tau = 0.4444444.
+    /// Compares with the example on R's help page of `cor.test`: rho = 0.6 (exact p 0.0484 one-sided), tau = 0.4444444.
     #[test]
     fn the_example_of_cor_test() {
         let rho = spearman(&X, &Y);

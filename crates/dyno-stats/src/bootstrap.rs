@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::rng::{Xoshiro256, splitmix64};
 
-/// Resamples per random stream; fixed, so that the result does not depend on the threads.
+/// Number of resamples per random stream; fixed, so that the result does not depend on the threads.
 const STREAM: usize = 256;
 
 /// Returns the means of `resamples` samples drawn with replacement from `values`, each as long as `values`. The same

@@ -34,8 +34,8 @@ pub fn t_cdf(t: f64, df: f64) -> Option<f64> {
 
 /// Returns the `p` quantile of Student's t.
 ///
-/// Newton's method on `ln P(|T| > t)` as a function of ln t, which is concave and nearly a line far out. It starts at
-/// the normal quantile, which is never farther out.
+/// Uses Newton's method on `ln P(|T| > t)` as a function of ln t; this function is concave, and nearly a line far from
+/// zero. The method starts at the normal quantile, which is never farther from zero than the result.
 pub fn t_quantile(df: f64, p: f64) -> Option<f64> {
     let start = normal_quantile(p)?;
     if df.is_nan() || df <= 0.0 {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Exact in closed form for three to six pairs (Student's t with 1 to 4 degrees of freedom).
+        /// Compares with the closed forms for three to six pairs (Student's t with 1 to 4 degrees of freedom).
         #[test]
         fn closed_forms_of_few_pairs(r in -0.999f64..0.999) {
             use std::f64::consts::FRAC_2_PI;
@@ -306,7 +306,8 @@ mod tests {
             prop_assert!((high.unwrap_or(f64::NAN) - (1.0 - sum)).abs() < 1e-12);
         }
 
-        /// Chi squared with two degrees of freedom is exponential, F with two above is a power.
+        /// Chi squared with two degrees of freedom is exponential; the tail of F with two numerator degrees of freedom
+        /// is a power.
         #[test]
         fn tails_with_closed_forms(x in 0.0f64..5000.0, within in 1.0f64..1e6) {
             let chi2 = chi2_ln_p(x, 2.0).unwrap_or(f64::NAN);

@@ -2,9 +2,9 @@
 //!
 //! Normal equations square the condition number of the columns, and the pseudo-inverse drops small directions: on
 //! NIST's Filip neither yields a correct digit. Here only the triangle R of `[X y] = Q R` is kept; a piece of rows is
-//! folded into it by reflections (Golub and Van Loan, Matrix Computations, 5.2 and 12.5), and two triangles merge as
-//! rows of each other. While the data are small, the arithmetic has twice a double's digits, so that only digits are
-//! lost that the data themselves do not carry.
+//! folded into it by reflections (Golub and Van Loan, Matrix Computations, 5.2 and 12.5), and two triangles are merged
+//! by folding the rows of one into the other. While the data are small, the arithmetic has twice a double's digits, so
+//! that only digits are lost that the data themselves do not carry.
 
 use crate::dd::{Dd, Real};
 
@@ -81,7 +81,7 @@ pub struct Fit {
 pub enum FitError {
     /// Fewer rows than coefficients.
     TooFew,
-    /// A column (0 is the first x) is a linear combination of those before it.
+    /// A column (0 is the first x) is a linear combination of the columns before it.
     Dependent(usize),
     /// Columns of unequal length, or none.
     Shape,

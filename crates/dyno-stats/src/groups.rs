@@ -10,15 +10,15 @@ use crate::histogram::{LogHistogram, bucket_of};
 use crate::moments::Moments;
 use crate::quantiles::{between, type7_ranks};
 
-/// Values per piece of work; fixed, so that the result does not depend on the number of threads.
+/// Number of values per piece of work; fixed, so that the result does not depend on the number of threads.
 const PIECE: usize = 1 << 18;
 
 /// The values of one arm in one block, in any order.
 #[derive(Clone, Debug, Default)]
 pub struct Group {
-    /// Number of the arm.
+    /// Arm number.
     pub arm: u32,
-    /// Number of the block.
+    /// Block number.
     pub block: u32,
     /// Elapsed times (or other whole numbers).
     pub values: Vec<u64>,
@@ -27,9 +27,9 @@ pub struct Group {
 /// Summary of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSummary {
-    /// Number of the arm.
+    /// Arm number.
     pub arm: u32,
-    /// Number of the block.
+    /// Block number.
     pub block: u32,
     /// Number of values.
     pub count: u64,

@@ -14,7 +14,7 @@ pub trait Ordered: Copy + Default + Send + Sync {
     fn float(self) -> f64;
     /// Returns `self - other` as a float, rounded only after the subtraction.
     fn less(self, other: Self) -> f64;
-    /// Returns true if it is a value (not NaN).
+    /// Returns true if the number is a value (not NaN).
     fn is_value(self) -> bool;
 }
 

@@ -1,9 +1,9 @@
 //! Mergeable summaries and resampling kernels over waits.
 //!
-//! Every analysis of dbdyno is a *mergeable summary* (counts, moments, a log-bucket histogram, the
-//! K largest) followed by a *pure finishing function* (a quantile, an interval, a test). This crate
-//! makes the summaries, and those finishing functions that need all values. It knows nothing of
-//! files, engines or Python, and depends on nothing else of ours.
+//! Every analysis of dbdyno is a *mergeable summary* (counts, moments, a log-bucket histogram, the K largest) followed
+//! by a *pure finishing function* (a quantile, an interval, a test). This crate makes the summaries, and those
+//! finishing functions that need all values. It knows nothing of files, engines or Python, and depends on no other
+//! crate of dbdyno.
 //!
 //! | module | what | exact? |
 //! |---|---|---|

@@ -27,8 +27,8 @@ impl Moments {
         Self { count, mean, m2 }
     }
 
-    /// Returns the moments of a slice of floats: the mean is corrected by the mean of its own residuals, M2 by the
-    /// square of their sum (the "corrected two-pass" of the paper above).
+    /// Returns the moments of a slice of floats. The mean is corrected by the mean of its own residuals, and M2 by the
+    /// square of their sum (the "corrected two-pass" algorithm of the paper by Chan, Golub and `LeVeque`).
     pub fn of(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self::default();

@@ -80,8 +80,9 @@ pub fn order_interval(n: u64, q: f64, level: f64) -> Option<OrderInterval> {
 }
 
 /// Returns the probabilities of binomial(n, q) around its mode, out to where they are negligible (a range of about 20
-/// standard deviations), and the count of the first one. Each is computed from its neighbour, outwards from the mode,
-/// and then divided by the sum of all: this needs no factorial and loses no digits for n in the millions.
+/// standard deviations), and the count to which the first of them belongs. Each probability is computed from its
+/// neighbour, outwards from the mode, and then divided by the sum of all: this needs no factorial and loses no digits
+/// for n in the millions.
 fn binomial_mass(n: u64, q: f64) -> (u64, Vec<f64>) {
     const NOTHING: f64 = 1e-20;
     let odds = q / (1.0 - q);

@@ -14,7 +14,8 @@ pub fn runs(sorted: &[u64]) -> impl Iterator<Item = Count> + '_ {
     sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64))
 }
 
-/// Iterates over two lists of counts together: (count in a, count in b) per distinct value, rising.
+/// Iterates over two lists of counts together: yields (count in a, count in b) for each distinct value, in rising order
+/// of the values.
 struct SideBySide<A: Iterator<Item = Count>, B: Iterator<Item = Count>> {
     a: Peekable<A>,
     b: Peekable<B>,

@@ -49,7 +49,7 @@ impl Xoshiro256 {
 mod tests {
     use super::*;
 
-    /// The authors' reference implementation started from state 1, 2, 3, 4.
+    /// Compares with the authors' reference implementation, started from state 1, 2, 3, 4.
     #[test]
     fn it_follows_the_reference_implementation() {
         let mut rng = Xoshiro256 { state: [1, 2, 3, 4] };

@@ -15,7 +15,7 @@ enum Event {
     Pass(i64),
     /// A wait.
     Wait(i64),
-    /// A call with the events inside it, and its own share of CPU in percent.
+    /// A call with the events inside it, and the call's own share of CPU in percent.
     Call(Vec<Event>, i64),
 }
 

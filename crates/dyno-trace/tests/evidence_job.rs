@@ -30,7 +30,7 @@ impl Scratch {
     }
 }
 
-/// Returns the part of the first file: its own, or the one shared with its neighbours.
+/// Returns the part that holds the rows of the first file: a separate part, or the part shared with neighbouring files.
 fn part(run: &Path, table: &str) -> PathBuf {
     let own = run.join(table).join("f000000-000000.parquet");
     if own.exists() { own } else { run.join(table).join("g000000.parquet") }
@@ -92,7 +92,7 @@ const STAMP: &str = "*** 2020-06-13T12:20:03.000000+00:00\n";
 /// The moment of [`STAMP`] [ns since the UNIX epoch].
 const STAMP_NS: i64 = 1_592_050_803_000_000_000;
 
-/// The buffer is larger before the first stamp than after it.
+/// The buffer is larger before the first stamp than after that stamp.
 #[test]
 fn rows_before_the_first_stamp_are_shifted_as_long_as_they_are_buffered() {
     let scratch = Scratch::new();

@@ -1,5 +1,5 @@
 //! Tests that the records are the same however a file is cut, however many threads read it, and whether lines take the
-//! fast or the careful path; on real files, and on damaged ones.
+//! fast or the careful path. Both real and damaged files are read.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Instant;
@@ -174,7 +174,8 @@ proptest! {
     }
 }
 
-/// Damages files for a minute: reading never panics and never gives another result. The seed of a failure is printed.
+/// Damages files for a minute: reading never panics, and every way of reading gives the same result. The seed of a
+/// failure is printed.
 #[test]
 #[ignore = "takes a minute; part of the soak"]
 fn soak_fuzz_reader() {

@@ -1,4 +1,4 @@
-//! Tests that writing and reading a trace gives the same evidence, and writing it again the same bytes.
+//! Tests that writing a trace and reading it gives the same evidence, and that writing it again gives the same bytes.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

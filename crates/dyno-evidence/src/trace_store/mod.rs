@@ -382,7 +382,7 @@ impl Store {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Returns the folder.
+    /// Returns the folder of the trace.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

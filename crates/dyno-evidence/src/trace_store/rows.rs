@@ -5,11 +5,11 @@ use crate::NONE;
 /// A finished wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitRow {
-    /// Number of the session.
+    /// Session number.
     pub session: u32,
-    /// Number of the wait.
+    /// Wait number.
     pub number: u64,
-    /// Number of the event.
+    /// Event number.
     pub event: u32,
     /// Start on the monotonic clock [ns].
     pub since_ns: u64,
@@ -19,16 +19,16 @@ pub struct WaitRow {
     pub cpu_ns: u64,
     /// Elapsed time minus the cost of the probe [ns].
     pub corrected_ns: u64,
-    /// 0 for a complete wait, 1 if the wait had begun before the recording, 2 if it was not over at the recording's
-    /// end.
+    /// 0 for a complete wait, 1 if the wait began before the recording did, 2 if it was not over when the recording
+    /// ended.
     pub cut: i64,
     /// True if the wait is for the client, between two calls.
     pub think: bool,
-    /// Number of the statement.
+    /// Statement number.
     pub statement: u32,
     /// Number of the call during which the session waited.
     pub call: Option<u64>,
-    /// Process that held what the session waited for; 0 if unknown.
+    /// Id of the process that held what the session waited for; 0 if unknown.
     pub holder: i32,
     /// Largest possible error of the elapsed time, if the wait was found by looks [ns].
     pub within_ns: u64,
@@ -51,13 +51,13 @@ pub(super) fn words(is_read: bool) -> (&'static str, &'static str) {
 /// A finished call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallRow {
-    /// Number of the session.
+    /// Session number.
     pub session: u32,
-    /// Number of the call.
+    /// Call number.
     pub number: u64,
     /// Kind of the call.
     pub kind: &'static str,
-    /// Number of the statement.
+    /// Statement number.
     pub statement: u32,
     /// Start on the monotonic clock [ns].
     pub since_ns: u64,
@@ -93,7 +93,7 @@ pub struct Sums {
 /// Session as it is stored in the small tables.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRow {
-    /// Number of the session in the run.
+    /// Session number in the run.
     pub number: u32,
     /// Process id on the server.
     pub pid: i32,
@@ -120,7 +120,7 @@ pub struct Server {
     pub path: String,
     /// Version of the server.
     pub version: String,
-    /// Gaps in the recording: number of lost notes, start and end [ns, monotonic].
+    /// Gaps in the recording: number of lost records, start and end [ns, monotonic].
     pub gaps: Vec<(u64, u64, u64)>,
 }
 

@@ -36,7 +36,7 @@ impl Connection {
 
     /// Reads what the near end of a way has sent, up to the window; calls `due` with the arrival time of each piece.
     ///
-    /// `until_empty` must be true if the event can have another cause than new bytes; the socket is then read until it
+    /// `until_empty` must be true if the event can have a cause other than new bytes; the socket is then read until it
     /// is empty.
     pub fn receive(&mut self, way: usize, now_ns: i64, until_empty: bool, pace: &mut Pace, mut due: impl FnMut(i64)) {
         let mut buffer = [0; PIECE_BYTES];
@@ -68,8 +68,8 @@ impl Connection {
         }
     }
 
-    /// Delivers the bytes that are due on a way; returns the result, and whether the sender was waiting for room in the
-    /// window.
+    /// Delivers the bytes that are due in a direction; returns the result of the delivery, and whether the sender was
+    /// waiting for room in the window.
     pub fn let_go(&mut self, way: usize, now_ns: i64) -> (LetGo, bool) {
         let far = &mut self.ends[1 - way];
         let gone = self.ways[way].let_go(now_ns, |bytes| far.write(bytes));

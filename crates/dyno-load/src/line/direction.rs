@@ -24,7 +24,7 @@ struct Piece {
 pub struct LetGo {
     /// Number of pieces delivered completely.
     pub pieces: u64,
-    /// Sum of these pieces' lateness [ns].
+    /// Sum of the lateness of the delivered pieces [ns].
     pub late_ns: u64,
     /// Largest lateness of one piece [ns].
     pub late_max_ns: u64,
@@ -63,8 +63,8 @@ impl Direction {
         self.ends_ns.get_or_insert(due_ns);
     }
 
-    /// Delivers what is due at `now_ns`, using `take`, the write function of the far end; what the far end has no room
-    /// for remains.
+    /// Delivers the bytes that are due at `now_ns` by calling `take`, the write function of the far end; bytes for
+    /// which the far end has no room stay queued.
     pub fn let_go(&mut self, now_ns: i64, mut take: impl FnMut(&[u8]) -> io::Result<usize>) -> LetGo {
         let mut gone = LetGo::default();
         while let Some(piece) = self.pieces.front_mut().filter(|piece| piece.due_ns <= now_ns) {

@@ -38,7 +38,7 @@ const VERSION: u64 = 10;
 pub struct Greeting {
     /// Server version, as text.
     pub version: String,
-    /// Number of the session, for `KILL`.
+    /// Session number, for `KILL`.
     pub session: u32,
     /// Capability bits of the server.
     pub can: u64,

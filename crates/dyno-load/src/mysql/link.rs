@@ -23,7 +23,8 @@ const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 /// Length from which on a packet of a result is a row even if its first byte marks the end of the rows.
 const END_BYTES_MAX: usize = 0xff_ffff;
-/// Number of bytes that are kept of an answer without rows, of an error, and of a column's description.
+/// Number of bytes that are kept: `OK_BYTES` of an answer without rows, `ERROR_BYTES` of an error, `COLUMN_BYTES` of a
+/// column's description.
 const OK_BYTES: usize = 64;
 const ERROR_BYTES: usize = 16 << 10;
 const COLUMN_BYTES: usize = 16 << 10;
@@ -49,12 +50,12 @@ pub struct Link {
     running: Option<usize>,
     columns: Vec<Column>,
     rows: i64,
-    /// True if the command's rows are counted; those of begin, commit and rollback are not.
+    /// True if the command's rows are counted; rows of begin, commit and rollback are not counted.
     counts: bool,
     caches_metadata: bool,
     in_transaction: bool,
     session: u32,
-    /// Bytes that `LOAD DATA LOCAL` receives, whatever file it names.
+    /// Bytes that `LOAD DATA LOCAL` receives, whatever file the statement names.
     feed: Option<Arc<[u8]>>,
     /// Results that a script keeps, in the form of PostgreSQL's protocol.
     pub capture: Capture,

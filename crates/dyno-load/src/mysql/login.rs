@@ -19,7 +19,8 @@ const OK: u8 = 0x00;
 const MORE: u8 = 0x01;
 const OTHER_METHOD: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// Answers of the server in `caching_sha2_password`: the proof is sufficient, or the password itself is required.
+/// Answers of the server in `caching_sha2_password`: the proof is sufficient (`PROVED`), or the password itself is
+/// required (`WHOLE_PASSWORD`).
 const PROVED: u8 = 3;
 const WHOLE_PASSWORD: u8 = 4;
 
@@ -43,7 +44,7 @@ pub struct LoggedIn {
     pub socket: Socket,
     /// Packets received on the socket.
     pub packets: Packets,
-    /// Number of the session at the server.
+    /// Session number at the server.
     pub session: u32,
     /// True if results of prepared statements omit column descriptions that the client already knows.
     pub caches_metadata: bool,

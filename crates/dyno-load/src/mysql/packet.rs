@@ -22,7 +22,7 @@ pub struct Packet {
     pub first: u8,
     /// Length of the packet's first part [bytes].
     pub length: usize,
-    /// Number of the packet in the current exchange.
+    /// Packet number in the current exchange.
     pub number: u8,
     /// Range of the bytes that are kept, for [`Packets::bytes`].
     pub body: Range<usize>,

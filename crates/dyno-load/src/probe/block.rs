@@ -34,7 +34,7 @@ pub(super) struct Stamp {
     pub sequence: u64,
     /// Slot in which the block belongs.
     pub slot: u64,
-    /// Number of the block within the write.
+    /// Block number within the write.
     pub part: u32,
     /// Number of blocks in the write.
     pub parts: u32,

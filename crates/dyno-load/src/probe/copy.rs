@@ -25,12 +25,12 @@ struct Job {
     offset: u64,
 }
 
-/// Report of a copy that a write is durable on its path, or has failed.
+/// Report of a copy's thread that a write is durable on the copy's path, or that the write has failed.
 #[derive(Debug)]
 pub(super) struct Done {
     /// Index of the copy, from 0.
     pub copy: usize,
-    /// Number of the write.
+    /// Sequence number of the write.
     pub sequence: u64,
     /// Time at which the write was sent to the device \[ns since the epoch\].
     pub started_ns: i64,

@@ -7,17 +7,17 @@ use serde::Serialize;
 
 /// Totals since the probe began.
 ///
-/// Two sums always hold: `won[0] + won[1]` is the number of races, and with the rule `first`, the races plus
-/// `skipped_busy` are `writes`.
+/// Two equations always hold: `won[0] + won[1]` is the number of races; with the rule `first`, the number of races plus
+/// `skipped_busy` is `writes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Number of acknowledged commits.
     pub commits: u64,
-    /// Redo of these commits \[bytes\].
+    /// Redo of the acknowledged commits \[bytes\].
     pub redo_bytes: u64,
     /// Number of writes to the log.
     pub writes: u64,
-    /// Number of blocks in these writes.
+    /// Number of blocks in the writes to the log.
     pub blocks: u64,
     /// Space for redo that stayed unused in the last block of each write \[bytes\].
     pub wasted_bytes: u64,
@@ -29,7 +29,7 @@ pub struct Counts {
     pub skipped_busy: u64,
     /// Number of writes that waited because the first path was too far behind.
     pub held_back: u64,
-    /// Bytes made durable on each path.
+    /// Number of bytes made durable on each path.
     pub bytes: [u64; 2],
     /// Largest backlog of each path \[bytes\].
     pub behind_max: [u64; 2],
@@ -66,7 +66,7 @@ impl Counts {
         }
     }
 
-    /// Returns the counters that concern the log in total.
+    /// Returns the counters of the log as a whole.
     pub fn log(&self) -> Vec<Metric> {
         vec![
             ("commits", "count", "counter", self.commits),

@@ -48,7 +48,7 @@ pub enum ProbeError {
     Write {
         /// Path of the file.
         path: PathBuf,
-        /// Number of the write.
+        /// Sequence number of the write.
         sequence: u64,
         /// Error of the operating system.
         source: io::Error,

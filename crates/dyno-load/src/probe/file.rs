@@ -237,7 +237,8 @@ fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError>
 mod tests {
     use super::*;
 
-    /// Measured on ext4: with `O_SYNC`, a write of 40 us took 4 ms whenever the clock had ticked since the last one.
+    /// Measured on ext4: with `O_SYNC`, a write that normally takes 40 us took 4 ms whenever the clock had ticked since
+    /// the previous write.
     #[test]
     fn dsync_is_not_sync() {
         let read = |text: &str| flags(text.parse().unwrap());

@@ -49,7 +49,7 @@ impl Waiter {
 /// A commit that is acknowledged or pending.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Commit {
-    /// Number of the session.
+    /// Session number.
     pub session: u16,
     /// Intended start in an open loop \[ns since the epoch\]; [`NONE`] in a closed loop.
     pub intended_ns: i64,
@@ -57,7 +57,7 @@ pub(super) struct Commit {
     pub started_ns: i64,
     /// Redo of the commit \[bytes\].
     pub redo_bytes: u64,
-    /// Number of the commit in the log, from 1.
+    /// Commit number in the log, from 1.
     pub number: u64,
 }
 

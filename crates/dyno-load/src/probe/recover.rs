@@ -1,8 +1,8 @@
 //! Recovery of a log after a crash: which copy is newer, where each copy ends, and which writes the two contain
 //! together.
 //!
-//! A write is complete in a copy if all of its blocks are there with their checksums. The first path has no holes (see
-//! [`writer`](super::writer)), so the recovered log is the first path up to its last complete write, and then the
+//! A write is complete in a copy if all of its blocks are there and have correct checksums. The first path has no holes
+//! (see [`writer`](super::writer)), so the recovered log is the first path up to its last complete write, and then the
 //! second path as far as its writes continue without a gap.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const PIECE: usize = 1 << 20;
 pub struct Copy {
     /// Path of the copy's file.
     pub path: PathBuf,
-    /// Number of the copy, from 1.
+    /// Copy number, from 1.
     pub copy: u32,
     /// Number of complete writes.
     pub writes: u64,
@@ -56,13 +56,13 @@ pub struct Recovery {
     pub from_second: u64,
 }
 
-/// Complete writes of a copy: number of the write -> commits complete with it.
+/// Complete writes of a copy: for the number of each write, how many commits are complete with it.
 type Whole = BTreeMap<u64, u64>;
 
 /// Reads one copy or both, in any order.
 ///
 /// # Errors
-/// A file cannot be read, was not written by a probe, or the two are not copies of one log.
+/// A file cannot be read, was not written by a probe, or the two are not copies of the same log.
 pub fn recover(paths: &[PathBuf]) -> Result<Recovery, ProbeError> {
     let mut found = Vec::new();
     for path in paths {
@@ -157,7 +157,7 @@ fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
     Ok((whole, broken))
 }
 
-/// Number of blocks that were found of a write, and the slot of the first one.
+/// Number of blocks of a write that were found, and the slot of the first of these blocks.
 struct Found {
     blocks: u32,
     slot: u64,

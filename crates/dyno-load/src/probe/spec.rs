@@ -10,7 +10,7 @@ use super::{ProbeError, Sizes};
 
 /// Largest amount of redo per write, without headers \[bytes\]: the limit of Oracle's log writer.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
-/// Smallest number of its largest writes that a file must have room for.
+/// Smallest number of writes of the largest size for which a file must have room.
 const WRITES_PER_LAP_MIN: u64 = 4;
 /// Default limit of a copy's backlog \[bytes\].
 const BACKLOG_BYTES: u64 = 32 << 20;
@@ -63,7 +63,7 @@ pub struct ProbeArm {
     /// Duration from which on a copy's write counts as an outlier \[ns\].
     #[serde(default = "default_outlier")]
     pub outlier_ns: u64,
-    /// With one path: true to write to it in a separate thread, as with two paths.
+    /// With one path: true to let a separate thread write to the path, as with two paths.
     #[serde(default)]
     pub hand_over: bool,
     /// True to keep the files at the end.

@@ -96,7 +96,7 @@ impl Buffer {
         self.bytes.len()
     }
 
-    /// Reads once; returns true if the read filled the buffer, so that the source can have more bytes.
+    /// Reads once; returns true if the read filled the buffer: the source then possibly has more bytes.
     ///
     /// # Errors
     /// The read failed; the end of the stream is [`io::ErrorKind::UnexpectedEof`].

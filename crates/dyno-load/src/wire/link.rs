@@ -72,7 +72,8 @@ pub struct Link {
     parsed: Vec<Parsed>,
     /// Statements whose `ParseComplete` has not arrived yet: number of the batch, and number of the statement.
     asked: VecDeque<(u64, usize)>,
-    /// Number of batches that the client has ended so far, and number of those that the server has answered.
+    /// Number of batches that the client has ended so far (`ended`), and number of those that the server has answered
+    /// (`answered`).
     ended: u64,
     answered: u64,
     extended: bool,

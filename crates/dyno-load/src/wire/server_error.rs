@@ -27,7 +27,7 @@ const FOREIGN_CLASSES: [&str; 4] = ["P0", "38", "39", "HV"];
 /// Prefixes of the server routines that report a message written by user code, whatever its SQLSTATE.
 const FOREIGN_ROUTINES: [&str; 5] = ["exec_stmt_", "PLy_", "plperl", "pltcl", "croak"];
 
-/// SQLSTATE class of lost connections, whose messages the driver writes and not a server.
+/// SQLSTATE class of lost connections; the driver writes the messages of this class, not a server.
 const LOST_CLASS: &str = "08";
 
 /// MariaDB's error numbers of SIGNAL and RESIGNAL without an explicit number.

@@ -1,4 +1,4 @@
-//! Sockets: Unix, TCP and TLS over TCP behind one `Read + Write`.
+//! Sockets: Unix, TCP, and TLS over TCP, with a common `Read + Write` interface.
 //!
 //! A socket has two modes. Until its session is logged in, it blocks, but only for short periods, between which it
 //! checks its [`Patience`]: a deadline for the complete login, however slowly the bytes arrive, and a request to stop.
@@ -87,8 +87,8 @@ impl Socket {
         }
     }
 
-    /// Sets how long the socket waits; with `None` it never waits itself, but a [`Reactor`](crate::reactor::Reactor)
-    /// waits for it.
+    /// Sets how long the socket waits; with `None` the socket itself never waits, but a
+    /// [`Reactor`](crate::reactor::Reactor) waits for it.
     pub fn set_patience(&mut self, patience: Option<Patience>) {
         match self {
             Self::Plain(wire) => wire.patience = patience,
@@ -96,7 +96,7 @@ impl Socket {
         }
     }
 
-    /// Returns true if bytes can be ready in the TLS layer, of which the operating system does not know.
+    /// Returns true if the TLS layer can hold bytes that are ready and that the operating system does not know about.
     pub fn holds_bytes(&self) -> bool {
         self.is_encrypted()
     }

@@ -1,4 +1,4 @@
-//! Unix and TCP sockets behind one `Read + Write`, with a deadline and a stop request ([`Patience`]).
+//! Unix and TCP sockets with a common `Read + Write` interface, a deadline and a stop request ([`Patience`]).
 //!
 //! A long wait is a series of short ones; deadline and stop request are checked before each.
 

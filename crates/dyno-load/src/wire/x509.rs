@@ -176,8 +176,8 @@ pub fn end_point_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the certificate's hash, made with the hash function in the RSASSA-PSS parameters; with SHA-256 if they name
-/// none, or SHA-1.
+/// Returns the certificate's hash, made with the hash function in the RSASSA-PSS parameters; SHA-256 is used if they
+/// name no hash function, or SHA-1.
 fn pss_hash(parameters: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     const SHA2: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
     const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];

@@ -28,7 +28,7 @@ pub struct Server {
     pub dir: PathBuf,
     pub port: u16,
     owner: Option<(u32, u32)>,
-    /// Shell that guards the server; it notices that the test process has ended by the pipe between them.
+    /// Shell that guards the server; a pipe to the test process shows it when that process has ended.
     _guard: Child,
 }
 

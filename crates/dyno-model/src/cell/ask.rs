@@ -8,12 +8,12 @@ use crate::device::Request;
 pub(super) struct Ask {
     /// Number of the disk or module in the cell; disks come first.
     pub unit: u16,
-    /// Number of the group.
+    /// Group number.
     pub group: u16,
-    /// Number of the copy; 0 is the primary.
+    /// Copy number; 0 is the primary.
     pub copy: u8,
     pub label: Label,
-    /// Request; its offset is an offset on the disk or module.
+    /// Request to the disk or module; its offset is an offset on that disk or module.
     pub request: Request,
 }
 

@@ -89,7 +89,7 @@ impl CacheState {
         (unit | first)..=(unit | last)
     }
 
-    /// Returns the module on which a place is, and its offset there [bytes].
+    /// Returns the module that contains a place, and the offset of the place on that module [bytes].
     pub fn address(&self, place: u32) -> (u32, u64) {
         let (chunk, within) = (place / CHUNK, place % CHUNK);
         let line = u64::from(chunk / self.modules) * u64::from(CHUNK) + u64::from(within);

@@ -9,9 +9,9 @@
 //! | small write, write-through | to disk, then onto flash | to disk, then onto flash |
 //! | large write | to disk; the lines are dropped | to disk |
 //!
-//! A request of up to 128 KB is small. "Into the cache" applies to data and scans only. The caching policy of the
-//! segment and of the grid disk must not be none, and the plan must allow the database to use the cache. In
-//! write-through mode only the primary copy is cached. Redo, temporary segments and backups are never cached.
+//! A request of up to 128 KB is small. "Into the cache" applies to data and scans only. A line is cached only if
+//! neither the segment nor the grid disk has the caching policy none, and if the plan allows the database to use the
+//! cache. In write-through mode only the primary copy is cached. Redo, temporary segments and backups are never cached.
 //!
 //! A new line is clean and counts as held as soon as it has been read from disk. It is then written to flash in the
 //! background, where `populates` lines are written at once. No request waits for that as long as there is memory for
@@ -19,7 +19,7 @@
 //! are not stored.
 //!
 //! A line always counts as held entirely, even if only part of it was written. Not modelled: valid parts of lines,
-//! smart placement by frequency, compression, and expiry of KEEP by the hour.
+//! smart placement by frequency, compression, and the hourly expiry of KEEP.
 
 use super::Purpose;
 use super::ask::Ask;

@@ -27,12 +27,12 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Returns empty counters.
+    /// Returns empty counters, collected at `at_ns`.
     pub fn nothing(at_ns: u64) -> Self {
         Self { at_ns, counters: BTreeMap::new() }
     }
 
-    /// Returns empty counters for each cell.
+    /// Returns empty counters for each cell, collected at `at_ns`.
     pub fn none(at_ns: u64, cells: usize) -> Vec<Self> {
         (0..cells).map(|_| Self::nothing(at_ns)).collect()
     }

@@ -1,5 +1,5 @@
 //! Counters of a cell: whole numbers, counted where the event happens. The identities between the metrics hold exactly
-//! because both sides count the same events.
+//! because both sides of an identity count the same events.
 
 use crate::device::Kind;
 
@@ -75,7 +75,7 @@ pub struct CacheCounts {
     pub overwrite: Sum,
     /// Writes of lines that were read from disk.
     pub populate: Sum,
-    /// Part of the three above: writes of segments with KEEP.
+    /// Part of `first`, `overwrite` and `populate`: writes of segments with KEEP.
     pub keep_write: Sum,
     /// Writes that bypass the cache.
     pub write_skip: Sum,
@@ -169,7 +169,7 @@ impl LogCounts {
 /// Counters of smart scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanCounts {
-    /// Bytes that a cell may filter.
+    /// Bytes that the cell was allowed to filter.
     pub eligible_bytes: u64,
     /// Bytes returned to the database.
     pub returned_bytes: u64,
@@ -179,7 +179,7 @@ pub struct ScanCounts {
     pub disk: Sum,
     /// Requests served by flash only.
     pub flash: Sum,
-    /// Requests served by disk and flash at once.
+    /// Requests served by disk and flash simultaneously.
     pub both: Sum,
 }
 
@@ -198,6 +198,6 @@ pub struct DatabaseCounts {
     pub flash_ns: [u64; 2],
     /// I/O that the flash cache served or stored: small requests, then large ones.
     pub cache: [Sum; 2],
-    /// Raced writes.
+    /// Raced redo writes.
     pub log: Sum,
 }

@@ -10,8 +10,8 @@
 //!
 //! The directory knows neither time nor bytes: lines are numbers, and a line's place is its address on flash. If all
 //! lines are clean, eviction is exactly LRU (tested against Che's approximation). Dirty lines are never evicted; a
-//! destaged line becomes the next to be evicted, because it was the least recently used of the dirty ones. The order of
-//! a hash map is never used: everything follows the lists.
+//! destaged line becomes the next to be evicted, because it was the least recently used of the dirty ones. Nothing
+//! depends on the order of a hash map: every choice follows the lists.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -115,7 +115,7 @@ impl Directory {
         self.room
     }
 
-    /// Returns the number of lines of KEEP.
+    /// Returns the number of lines of KEEP segments.
     pub fn kept(&self) -> u64 {
         self.keep
     }
@@ -130,7 +130,7 @@ impl Directory {
         self.evictions
     }
 
-    /// Returns the place of a line, which does not count as a use of the line.
+    /// Returns the place of a line; this does not count as a use of the line.
     #[inline]
     pub fn find(&self, key: u64) -> Option<u32> {
         self.places.get(&key).copied()
@@ -182,7 +182,7 @@ impl Directory {
         self.lists[index].oldest = place;
     }
 
-    /// Records a use of the line; with `keep` it belongs to KEEP from now on if the limit allows.
+    /// Records a use of the line; with `keep`, the line belongs to KEEP from now on if the limit allows.
     #[inline]
     pub fn touch(&mut self, place: u32, keep: bool) {
         let kept = self.nodes[place as usize].keep;
@@ -249,7 +249,7 @@ impl Directory {
         Some(())
     }
 
-    /// Removes the line, unless it is being written to disk; returns true if it was removed.
+    /// Removes the line, unless the line is being written to disk; returns true if the line was removed.
     pub fn remove(&mut self, place: u32) -> bool {
         let node = self.nodes[place as usize];
         if matches!(node.line, Line::Destaging | Line::Again) {

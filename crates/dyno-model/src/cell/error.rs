@@ -8,7 +8,7 @@ pub enum CellError {
     Parameter {
         /// Path of the parameter.
         key: String,
-        /// Rule that it violates.
+        /// Rule that the parameter violates.
         rule: &'static str,
     },
     /// The flash modules are too small.
@@ -44,15 +44,15 @@ pub enum CellError {
     /// There is no such group.
     #[error("there is no group {name}; expected one of {known}")]
     Group {
-        /// Name asked for.
+        /// Requested name.
         name: String,
-        /// Names that exist.
+        /// Names of the existing groups.
         known: String,
     },
     /// There is no such cell.
     #[error("there is no cell {number}; there are {cells} cells")]
     Cell {
-        /// Number asked for.
+        /// Requested number.
         number: usize,
         /// Number of cells.
         cells: usize,
@@ -62,7 +62,7 @@ pub enum CellError {
     Dirty {
         /// Name of the cell.
         cell: String,
-        /// Dirty bytes.
+        /// Number of dirty bytes.
         bytes: u64,
     },
     /// The cell already has a flash cache.

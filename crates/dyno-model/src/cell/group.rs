@@ -1,4 +1,5 @@
-//! Disk groups: extents over the grid disks of all cells, copies in different cells.
+//! Disk groups: the extents of a group are spread over the grid disks of all cells, and the copies of an extent are in
+//! different cells.
 //!
 //! ```text
 //!   offset --> extent e --> row e / units, place e % units (cell by cell, disk by disk)

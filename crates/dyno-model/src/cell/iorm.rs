@@ -11,9 +11,9 @@
 //! its share comes first; a database that was idle starts level with the others, so that unused time is not credited to
 //! it. Redo bypasses the queues.
 //!
-//! Allocations: a level distributes turns by the percentages of its databases. If a database has no request at its
-//! turn, the turn goes to the next level, not to another database of the same level. A turn that no level uses goes to
-//! any database that waits.
+//! Allocations: a level distributes turns in proportion to the percentages of its databases. If a database has no
+//! request at its turn, the turn goes to the next level, not to another database of the same level. A turn that no
+//! level uses goes to any database that waits.
 //!
 //! Limits: on each disk, a database may start its next request only when cost / limit has passed since the one before,
 //! even if the disk is idle.
@@ -136,7 +136,7 @@ struct Queue {
     waiting: VecDeque<(u64, u64)>,
     /// Cost so far divided by the weight.
     pass: f64,
-    /// Earliest time of the next request because of a limit [ns].
+    /// Earliest time at which a limit allows the next request to start [ns].
     not_before_ns: u64,
 }
 
@@ -159,7 +159,7 @@ pub struct Queues {
     waiting: u64,
     /// Time at which the queues are checked again because of limits [ns].
     called_ns: u64,
-    /// Value of `pass` at the last request served by share: a database that was idle starts from there.
+    /// Value of `pass` at the last request served by share: a database that was idle starts from this value.
     virtual_pass: f64,
 }
 

@@ -9,7 +9,7 @@ pub struct Layout {
     pub cells: u64,
     /// Number of disks or modules of each cell that the group uses.
     pub units: u64,
-    /// Number of the first of these disks or modules in its cell.
+    /// Number, within its cell, of the first disk or module that the group uses.
     pub first_unit: u64,
     /// Offset at which the grid disks begin on each disk or module [bytes].
     pub from_bytes: u64,

@@ -14,7 +14,7 @@ use super::storage_cell::StorageCell;
 use crate::device::{Done, Request};
 
 impl StorageCell {
-    /// Creates or drops the flash log for redo writes that arrive from now on; those under way finish unchanged.
+    /// Creates or drops the flash log for redo writes that arrive from now on; writes under way finish unchanged.
     pub fn set_flash_log(&self, exists: bool) {
         self.state.borrow_mut().log.exists = exists;
     }
@@ -30,7 +30,7 @@ impl StorageCell {
         (log.bytes(), log.used())
     }
 
-    /// Returns the reason why a redo write cannot be raced, if one is known when the write arrives.
+    /// Returns the reason why a redo write cannot be raced, if such a reason is known when the write arrives.
     pub(super) fn may_not_race(state: &State, ask: &Ask) -> Option<Skip> {
         let slice = &state.slices[usize::from(ask.group)];
         let directive = &state.directives[usize::from(ask.label.database)];
@@ -82,7 +82,7 @@ impl StorageCell {
         self.io(state, copy, Then::FlashCopy(op));
     }
 
-    /// Handles a completed copy; returns the observer to notify if it is the first.
+    /// Handles a completed copy; returns the observer to notify if this copy is the first.
     pub(super) fn copy_done(&self, state: &mut State, op: u64, flash: bool) -> Option<Done> {
         let now = self.sim.now_ns();
         let open = state.ops.get_mut(op)?;

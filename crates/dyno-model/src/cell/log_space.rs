@@ -22,7 +22,7 @@ pub(super) struct LogSpace {
     /// True if the cell has a flash log.
     pub exists: bool,
     pub room_bytes: u64,
-    /// Bytes on each module that are not on disk yet.
+    /// Number of bytes on each module that are not on disk yet.
     pub used_bytes: Vec<u64>,
     /// Offset of the next copy on each module [bytes].
     next_bytes: Vec<u64>,

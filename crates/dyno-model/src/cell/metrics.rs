@@ -95,7 +95,7 @@ impl Page<'_> {
         value - self.before.counters.get(&key).copied().unwrap_or(0.0)
     }
 
-    /// Adds a counter and its rate.
+    /// Adds a counter and the rate of its growth.
     fn rated(&mut self, name: &str, value: f64, unit: &'static str) {
         let (suffix, per_s, rate_unit) = match unit {
             "MB" => ("SEC", 1.0, "MB/sec"),
@@ -123,7 +123,7 @@ impl Page<'_> {
         self.rated(name, requests as f64, "IO requests");
     }
 
-    /// Adds requests and MB, under two names with `RQ` or `BY` in the place of `*`.
+    /// Adds the number of requests and their MB, under two names: `name` with `RQ` or `BY` in place of `*`.
     fn sum(&mut self, name: &str, sum: Sum) {
         self.requests(&name.replace('*', "RQ"), sum.requests);
         self.rated(&name.replace('*', "BY"), sum.bytes as f64 / MB, "MB");
@@ -156,13 +156,13 @@ impl Rack {
         (0..self.cells().len()).flat_map(|number| self.page(number).0).collect()
     }
 
-    /// Returns all current metrics; the next rates start from here.
+    /// Returns all current metrics; the next rates cover the time from now on.
     pub fn collect(&self) -> Vec<Metric> {
         (0..self.cells().len()).flat_map(|number| self.collect_cell(number)).collect()
     }
 
-    /// Returns the current metrics of one cell; its next rates start from here. Empty if there is no cell of that
-    /// number.
+    /// Returns the current metrics of one cell; its next rates cover the time from now on. The result is empty if there
+    /// is no cell with this number.
     pub fn collect_cell(&self, number: usize) -> Vec<Metric> {
         if number >= self.cells().len() {
             return Vec::new();

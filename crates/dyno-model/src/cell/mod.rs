@@ -99,7 +99,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Returns a tag of a purpose and a database, with the default caching policy.
+    /// Returns a tag with this purpose and database, and with the default caching policy.
     pub fn new(purpose: Purpose, database: &str) -> Self {
         Self { purpose, database: database.into(), caching: Caching::Default }
     }

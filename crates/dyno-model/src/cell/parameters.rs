@@ -54,7 +54,7 @@ parameters! {
 const BOOK: &str = "Expert Oracle Exadata, ch. 5";
 const MANUAL: &str = "Oracle's manual of the storage software";
 
-/// Returns the usual disk groups of a rack of X2-2.
+/// Returns the usual disk groups of an X2-2 rack.
 fn usual_groups() -> BTreeMap<String, GroupParameters> {
     let group = |size_gb| GroupParameters { size_gb, ..GroupParameters::default() };
     BTreeMap::from([("DATA".into(), group(430.0)), ("RECO".into(), group(108.0))])
@@ -198,10 +198,10 @@ impl Redundancy {
 pub enum Caching {
     /// Nothing new is cached; cached lines stay.
     None,
-    /// Decided by size, purpose and copy.
+    /// Size, purpose and copy of a request decide whether it is cached.
     #[default]
     Default,
-    /// Preferred: large reads are cached as well, up to a limit of space for KEEP.
+    /// Preferred: large reads are cached as well, up to the space limit of KEEP.
     Keep,
 }
 

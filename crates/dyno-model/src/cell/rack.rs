@@ -52,7 +52,8 @@ impl Rack {
         Self::assemble(sim, parameters, (&disk, &module), Some(&parameters.controller))
     }
 
-    /// Builds a rack of other devices, for example measured ones or plain distributions of service times.
+    /// Builds a rack of devices that the caller makes, for example measured devices or plain distributions of service
+    /// times.
     ///
     /// # Errors
     /// A parameter is out of range, or parameters contradict each other.
@@ -116,7 +117,7 @@ impl Rack {
         }
     }
 
-    /// Returns the number of a database; announces a new one to the cells.
+    /// Returns the number of a database; if the database is new, announces it to the cells.
     fn database(&self, name: &str) -> u16 {
         let mut databases = self.shared.databases.borrow_mut();
         if let Some(number) = databases.iter().position(|known| known == name) {

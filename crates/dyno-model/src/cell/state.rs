@@ -55,7 +55,7 @@ pub(super) struct Io {
     pub then: Then,
     pub asked_ns: u64,
     pub started_ns: u64,
-    /// True if it goes through a queue of resource management.
+    /// True if the I/O goes through a queue of resource management.
     pub managed: bool,
 }
 

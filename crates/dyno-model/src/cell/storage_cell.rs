@@ -50,7 +50,7 @@ const TO_FLASH: u64 = 1 << 41;
 const LIMIT: u64 = 1 << 42;
 
 impl StorageCell {
-    /// Returns a cell of these disks and modules.
+    /// Returns a cell with these disks and modules.
     pub(super) fn new(
         sim: &Sim,
         name: &str,

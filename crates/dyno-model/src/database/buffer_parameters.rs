@@ -1,4 +1,4 @@
-//! Parameters of the buffer cache and its writer, with their sources.
+//! Parameters of the buffer cache and its writer, with the sources of their values.
 
 use super::lru::Replacement;
 use crate::device::parameters;

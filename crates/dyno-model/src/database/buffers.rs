@@ -89,7 +89,8 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Returns a buffer to read a block into, if there is one: an unused one, else a free one among the coldest.
+    /// Returns a buffer into which a block can be read: an unused buffer, or else a free buffer among the coldest
+    /// `depth`; `None` if there is neither.
     fn take(&mut self, depth: u32) -> Option<u32> {
         if let Some(buffer) = self.unused.pop() {
             return Some(buffer);
@@ -200,7 +201,7 @@ impl BufferCache {
     }
 
     /// Gets a block, from the device if needed; returns true if this session read it. On return the block is in a
-    /// buffer, which is not being written if `change` is set.
+    /// buffer; if `change` is set, this buffer is not being written.
     pub async fn get(&self, task: &mut Task, block: u64, change: bool) -> bool {
         task.run(self.0.get_ns).await;
         self.0.state.borrow_mut().counts.gets += 1;

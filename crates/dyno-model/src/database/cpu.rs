@@ -1,9 +1,9 @@
 //! Cores and their scheduler.
 //!
 //! **Fair** (Linux since 2.6.23): of the processes that wait for a core the one with the least CPU time so far runs. A
-//! process that wakes up counts as if it had had slightly less than the others, however long it slept; it preempts a
-//! process that had clearly more CPU time (*wake-up granularity*). No process runs for longer than its slice while
-//! others wait: the scheduling latency divided among all, but at least the minimal granularity. **Round robin**:
+//! process that wakes up counts as if it had used slightly less CPU time than the others, however long it slept; it
+//! preempts a process that has used clearly more (*wake-up granularity*). No process runs for longer than its slice
+//! while others wait: the scheduling latency divided among all, but at least the minimal granularity. **Round robin**:
 //! processes run in order of arrival and are not preempted within a slice. Under both policies, a process of the
 //! real-time class comes first and preempts any other.
 //!
@@ -30,7 +30,7 @@ pub enum Policy {
     /// The process with the least CPU time so far runs.
     #[default]
     Fair,
-    /// The process that waits longest runs.
+    /// The process that has waited longest runs.
     RoundRobin,
 }
 
@@ -97,8 +97,7 @@ struct State {
     free: u64,
     queue: BTreeMap<Key, Rc<Seat>>,
     running: Vec<Rc<Seat>>,
-    /// Lower bound, before a credit is subtracted, of the CPU time that a process counts as having had when it wakes up
-    /// [ns].
+    /// Smallest CPU time that the scheduler counts for a process that wakes up, before it subtracts a credit [ns].
     least_ns: u64,
     arrivals: u64,
     station: Station,

@@ -1,4 +1,4 @@
-//! I/O that bypasses the buffers, several requests at once: scans and temporary space.
+//! I/O that bypasses the buffers, with several requests in parallel: scans and temporary space.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::device::{Device, Io, Kind, Request, start};
 /// Size of the blocks that p2 and p3 of the waits refer to.
 const BLOCK_BYTES: u64 = 8_192;
 
-/// File that is read or written with several I/Os at once.
+/// File that is read or written with several I/Os in parallel.
 pub(super) struct Pipe {
     device: Rc<dyn Device>,
     kind: Kind,

@@ -44,7 +44,7 @@ pub enum Event {
     CellMultiblock,
     /// Scan by the storage cells. p1 cellhash#.
     CellSmartTableScan,
-    /// Wait for a core after the end of the time slice while others wait.
+    /// Wait for a core after the process has used up its time slice while others wait.
     CpuQueue,
     /// Think time of the client. p1 driver id, p2 bytes.
     ClientMessage,
@@ -122,7 +122,7 @@ impl Event {
         catalogue::find(Engine::Oracle, "", self.name())
     }
 
-    /// Returns true if it is a wait for work and not for a resource.
+    /// Returns true if the event is a wait for work and not for a resource.
     pub fn is_idle(self) -> bool {
         matches!(self, Self::ClientMessage | Self::RdbmsIpcMessage)
     }

@@ -110,7 +110,7 @@ pub struct Storage {
 
 struct Inner {
     sim: Sim,
-    /// Prefix of the names of its processes, streams and stations.
+    /// Prefix of the names of the instance's processes, streams and stations.
     prefix: String,
     parameters: InstanceParameters,
     storage: Storage,
@@ -180,7 +180,7 @@ impl Instance {
         Task::new(sim, cpu, Process::Session(number), false, recorder)
     }
 
-    /// Returns the handle on the run.
+    /// Returns the handle of the simulation.
     pub fn sim(&self) -> &Sim {
         &self.0.sim
     }

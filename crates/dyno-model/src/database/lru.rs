@@ -75,11 +75,11 @@ struct List {
 /// What the search may do with a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It can be taken.
+    /// The buffer can be taken.
     Clean,
-    /// It must be written before it can be taken.
+    /// The buffer must be written before it can be taken.
     Dirty,
-    /// It is being read or written.
+    /// The buffer is being read or written.
     Busy,
 }
 
@@ -234,7 +234,7 @@ impl Lru {
         }
     }
 
-    /// Removes a buffer from its list, if it is in one.
+    /// Removes a buffer from its list, if the buffer is in a list.
     pub fn remove(&mut self, buffer: u32) {
         let Link { before, after, place, .. } = self.links[buffer as usize];
         if place == Place::Out {

@@ -30,7 +30,7 @@ pub struct RedoCounts {
     pub writes: u64,
     /// Number of blocks written to one member.
     pub blocks: u64,
-    /// Bytes of redo in these blocks.
+    /// Bytes of redo in the written blocks.
     pub redo_bytes: u64,
     /// Bytes of blocks that are neither redo nor header.
     pub wasted_bytes: u64,
@@ -284,7 +284,7 @@ impl Redo {
             || (inner.space.waiting() > 0 && inner.written.get() > inner.gathered.get())
     }
 
-    /// Gathers all redo for a write; returns its size [bytes].
+    /// Gathers all redo for a write; returns the size of the redo [bytes].
     pub(super) fn gather(&self) -> u64 {
         let inner = &*self.0;
         for strand in inner.strands.borrow_mut().iter_mut() {

@@ -1,4 +1,4 @@
-//! Parameters of the redo path, with their sources.
+//! Parameters of the redo path, with the sources of their values.
 
 use crate::device::parameters;
 

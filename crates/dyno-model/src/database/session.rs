@@ -21,11 +21,11 @@ const TEMP_FILE: u64 = 201;
 pub struct Scan {
     /// Offset at which the scan begins [bytes].
     pub offset_bytes: u64,
-    /// Number of bytes it reads.
+    /// Number of bytes that the scan reads.
     pub bytes: u64,
     /// Size of an I/O [bytes].
     pub io_bytes: u64,
-    /// Number of I/Os at once.
+    /// Number of I/Os in flight at the same time.
     pub ahead: u64,
     /// CPU time for each I/O [ns].
     pub cpu_ns_per_io: u64,
@@ -104,7 +104,7 @@ impl Session {
         self.task.back(Event::ClientMessage, begin_ns, [0; 3]).await;
     }
 
-    /// Releases the session's core. Call it before awaiting anything except the session's own methods.
+    /// Releases the session's core. Call this before awaiting anything other than the session's own methods.
     pub fn leave(&mut self) {
         self.task.leave();
     }
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// Puts redo into the public strands, piece by piece; returns its positions.
+    /// Puts redo into the public strands, piece by piece; returns the positions of the redo.
     async fn put(&mut self, bytes: u64, cpu_ns: u64) -> Range<u64> {
         let redo = self.instance.redo().clone();
         let hold = !self.transaction.blocks.is_empty();

@@ -19,7 +19,7 @@ pub struct Sort {
     pub area_bytes: u64,
     /// Size of an I/O [bytes].
     pub io_bytes: u64,
-    /// Number of I/Os at once, in each direction.
+    /// Number of I/Os in flight at the same time, in each direction.
     pub ahead: u64,
     /// CPU time per KB, in the first phase and in each pass [ns].
     pub cpu_ns_per_kb: u64,
@@ -99,7 +99,7 @@ pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pi
     }
 }
 
-/// Merges runs: reads them in rotation, one I/O from each, and writes the result from offset `to` on, unless that is
+/// Merges runs: reads them in rotation, one I/O from each, and writes the result from offset `to` on, unless `to` is
 /// `None`; returns the size of the result [bytes].
 async fn merge(
     sort: &Sort,

@@ -27,12 +27,12 @@ impl Task {
         Self { sim: sim.clone(), cpu: cpu.clone(), account, seat: Seat::new(real_time) }
     }
 
-    /// Returns the handle on the run.
+    /// Returns the handle of the simulation.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
 
-    /// Returns the account.
+    /// Returns the account of the process's time.
     pub fn account(&self) -> &Account {
         &self.account
     }

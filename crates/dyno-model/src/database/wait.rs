@@ -70,11 +70,11 @@ impl CallKind {
 /// A finished call of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Number of the session.
+    /// Session number.
     pub session: u32,
     /// Kind of the call.
     pub kind: CallKind,
-    /// Number of the statement in its workload.
+    /// Statement number in its workload.
     pub statement: u16,
     /// Start [ns].
     pub started_ns: u64,
@@ -82,7 +82,7 @@ pub struct Call {
     pub elapsed_ns: u64,
     /// Part of the elapsed time on a core [ns].
     pub cpu_ns: u64,
-    /// Redo made during the call [bytes]; for a commit, by its transaction.
+    /// Redo made during the call [bytes]; for a commit, the redo of its transaction.
     pub redo_bytes: u64,
     /// For a commit: redo of all sessions that was not safe when the commit began, without the commit's own record
     /// [bytes]; 0 for other calls.
@@ -95,8 +95,8 @@ pub struct Call {
     pub gets: u64,
 }
 
-/// Receiver of waits and calls as they end: evidence, a trace file, a test. It acts at that instant and never changes
-/// the simulation.
+/// Receiver of waits and calls as they end: evidence, a trace file, a test. A sink acts at that instant and never
+/// changes the simulation.
 pub trait Sink {
     /// Receives a finished wait.
     fn wait(&self, wait: &Wait) {

@@ -27,7 +27,7 @@ impl Open {
         self.0.borrow_mut().remove(token).and_then(|(_, done)| done)
     }
 
-    /// Records a completed piece; notifies the observer if it was the last.
+    /// Records a completed piece; notifies the observer if this piece was the last.
     pub(crate) fn piece(&self, token: u64) {
         self.end_of_piece(token, false);
     }
@@ -79,7 +79,7 @@ impl Array {
         Self::new(name, Layout::Mirror, members)
     }
 
-    /// Returns a race of one or more members: a write is complete when the quickest member has it.
+    /// Returns a race of one or more members: a write is complete when the quickest member has completed it.
     pub fn race(name: &str, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
         Self::new(name, Layout::Race, members)
     }

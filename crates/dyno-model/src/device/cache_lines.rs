@@ -74,7 +74,7 @@ impl Lines {
     }
 
     /// Returns a run of dirty lines and marks it as being destaged. The run begins at the first due line (with `any`:
-    /// dirty line) at or after the end of the last run, or else at the first of all.
+    /// dirty line) at or after the end of the last run, or else at the first such line of all.
     pub fn sweep(&mut self, longest: u64, any: bool) -> Option<Run> {
         let wanted = if any { &self.dirty } else { &self.due };
         let from = wanted.range(self.swept..).next().or_else(|| wanted.first());

@@ -94,8 +94,9 @@ fn neighbours(values: &[f64]) -> f64 {
     autocorrelation(&logarithms(values), 1).unwrap_or(0.0)
 }
 
-/// Returns for how many values the correlation of neighbours lasts: twice the first of the lags 1, 2, 4, ... at which
-/// it is at most 0.05; at least the cube root of the number of values, at most an eighth of that number.
+/// Returns the number of values over which neighbours are correlated: twice the first of the lags 1, 2, 4, ... at which
+/// the correlation is at most 0.05. The result is at least the cube root of the number of values, and at most an eighth
+/// of that number.
 pub fn block_length(logs: &[f64]) -> usize {
     let most = (logs.len() / 8).max(1);
     let least = (libm::cbrt(logs.len() as f64) as usize).clamp(1, most);

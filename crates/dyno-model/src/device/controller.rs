@@ -17,8 +17,8 @@
 //!
 //! **Processor.** Each command occupies the processor for `command_us` and for the transfer of its bytes: a write
 //! before its lines are safe or go to disk, a read after the device has answered. So the controller's own writes delay
-//! those of the host, each by the rest of one transfer, for a share of the time: their bytes per second / `rate_mb_s`.
-//! This makes writes to quiet disks slow now and then. The same path limits the scans of all disks together.
+//! some commands of the host by the rest of one transfer: the share of these commands is the bytes per second of its
+//! own writes / `rate_mb_s`. Writes to quiet disks are slow now and then. The same path limits the scans of all disks.
 //!
 //! **Battery.** In a learn cycle, or without a battery, every write goes to the device before it is acknowledged.
 
@@ -68,11 +68,11 @@ struct Port {
 struct State {
     ports: Vec<Port>,
     open: Slab<Open>,
-    /// Writes that wait for space, of all ports.
+    /// Writes of all ports that wait for space.
     stalled: VecDeque<u64>,
     /// Writes to devices under way.
     destaging: Slab<(usize, Run)>,
-    /// Number of lines in memory, of all ports.
+    /// Number of lines in memory, summed over all ports.
     used: u64,
     /// True from the time when `start_ratio` is exceeded until the memory is down to `stop_ratio`.
     urgent: bool,
@@ -237,8 +237,8 @@ impl Controller {
         }
     }
 
-    /// Starts writes to the devices: of the lines that a flush must write or, if the memory is too full or writes are
-    /// not cached now, of all dirty lines.
+    /// Starts writes of dirty lines to the devices. These are the lines that a flush must write or, if the memory is
+    /// too full or writes are not cached now, all dirty lines.
     fn destage(&self, state: &mut State) {
         let CacheParameters { start_ratio, stop_ratio, destages, destage_kb, .. } = self.parameters;
         let (used, room) = (state.used as f64, self.room() as f64);

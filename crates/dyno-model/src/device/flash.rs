@@ -73,7 +73,7 @@ const REST: u64 = 1 << 39;
 const LINK: u64 = 1 << 40;
 /// Tokens at or above this are events that acknowledge an open request.
 const DONE: u64 = 1 << 41;
-/// Tokens at or above this are events that free the pages of an open discard and acknowledge it.
+/// Tokens at or above this are events that free the pages of an open discard, and acknowledge the discard.
 const TRIM: u64 = 1 << 42;
 
 impl Flash {
@@ -155,8 +155,8 @@ impl Flash {
         (lpn % self.parameters.dies) as usize
     }
 
-    /// Returns the pages that a request touches, each with true if only part of it is touched; the request begins
-    /// within the card.
+    /// Returns the pages that a request touches, each with a flag that is true if only a part of the page is touched;
+    /// the request must begin within the card.
     fn pages_of(&self, request: Request) -> impl Iterator<Item = (u64, bool)> + use<> {
         let (page, pages) = (self.parameters.page_bytes, self.pages);
         let (begin, end) = (request.offset_bytes, request.offset_bytes + request.bytes.max(1));
@@ -167,7 +167,8 @@ impl Flash {
         })
     }
 
-    /// Handles the arrival of a write's bytes; returns the observer to notify if the buffer accepts the write at once.
+    /// Handles the arrival of a write's bytes; returns the observer to notify if the buffer accepts the write
+    /// immediately.
     fn write_arrived(&self, state: &mut State, token: u64) -> Option<Done> {
         let open = state.open.get_mut(token)?;
         let (request, pages) = (open.request, open.pages_left);
@@ -238,7 +239,7 @@ impl Flash {
         }
     }
 
-    /// Records the arrival of work on a page; returns it for the queue of a die.
+    /// Records the arrival of work on a page; returns the work for the queue of a die.
     fn arrive(&self, state: &mut State, lpn: u64, partial: bool, request: Option<u64>, buffered: bool) -> PageOp {
         let arrived_ns = self.sim.now_ns();
         state.station.arrive(arrived_ns);

@@ -6,9 +6,10 @@
 //!                            a read may interrupt it: [held] --> resumed for the time it still needs
 //! ```
 //!
-//! An operation lets reads of at most `suspend_reads` pages pass, and so does a waiting write before it begins, however
-//! many arrive. So a write takes at most the time of its program, of these reads, and of as many interruptions. Which
-//! plane a page is on follows from its number; programs may use any planes, because the mapping allows it.
+//! An operation lets reads of at most `suspend_reads` pages pass, however many arrive, and so does a waiting write
+//! before it begins. So a write takes at most the time of its program, plus the time of these reads and of as many
+//! interruptions. Which plane a page is on follows from its number; programs may use any planes, because the mapping
+//! allows it.
 
 use std::collections::VecDeque;
 
@@ -21,7 +22,7 @@ use crate::kernel::sample::whole_ns;
 pub(super) struct PageOp {
     pub lpn: u64,
     pub partial: bool,
-    /// Request to acknowledge when done; `None` if only the buffer waits for it.
+    /// Request to acknowledge when the operation is done; `None` if only the buffer waits for the operation.
     pub request: Option<u64>,
     /// True if the operation frees a page of the buffer when it is done.
     pub buffered: bool,
@@ -96,7 +97,7 @@ pub(super) struct Times {
     dies: u64,
     planes: u64,
     suspend_reads: u64,
-    /// Pages that the fast cells of a die hold.
+    /// Number of pages that the fast cells of a die can hold.
     slc_pages: u64,
     idle_blocks: u32,
 }
@@ -148,7 +149,7 @@ pub(super) struct Die {
     held: Option<Operation>,
     /// Time that the interruption itself still takes [ns].
     stop_ns: u64,
-    /// Pages in the fast cells.
+    /// Number of pages in the fast cells.
     slc_used: u64,
     /// Time from which an idle die moves pages out of the fast cells [ns].
     fold_from_ns: Option<u64>,

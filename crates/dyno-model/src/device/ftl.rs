@@ -47,15 +47,15 @@ pub enum Step {
 /// Counters of the mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pages written by the host.
+    /// Number of pages written by the host.
     pub host_writes: u64,
-    /// Pages moved by the collector.
+    /// Number of pages moved by the collector.
     pub copies: u64,
-    /// Pages programmed.
+    /// Number of pages programmed.
     pub programs: u64,
-    /// Blocks erased.
+    /// Number of blocks erased.
     pub erases: u64,
-    /// Pages that a discard has freed.
+    /// Number of pages that discards have freed.
     pub trimmed: u64,
 }
 
@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// An open block and its next page.
+/// An open block and the next page to program in it.
 #[derive(Clone, Copy)]
 struct Frontier {
     block: u32,
@@ -83,7 +83,7 @@ pub struct Ftl {
     owner: Vec<u32>,
     valid: Vec<u32>,
     sealed_at: Vec<u64>,
-    /// Position of a sealed block in its bucket; [`NONE`] if it is free, open or the victim.
+    /// Position of a sealed block in its bucket; [`NONE`] if the block is free, open or the victim.
     place: Vec<u32>,
     /// Sealed blocks by number of valid pages.
     buckets: Vec<Vec<u32>>,
@@ -92,7 +92,7 @@ pub struct Ftl {
     free: Vec<u32>,
     frontiers: [Option<Frontier>; 2],
     victim: Option<Frontier>,
-    /// Erasures of each block since it was new.
+    /// Number of erasures of each block since it was new.
     erased: Vec<u32>,
     levels_wear: bool,
     clock: u64,
@@ -183,7 +183,7 @@ impl Ftl {
         self.victim.is_some_and(|victim| self.valid[victim.block as usize] > 0)
     }
 
-    /// Frees a page: it is no longer written, and need not be copied.
+    /// Frees a page: it counts as unwritten from now on, and need not be copied.
     pub fn trim(&mut self, lpn: u32) {
         if self.is_written(lpn) {
             self.counts.trimmed += 1;

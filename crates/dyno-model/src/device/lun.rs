@@ -190,7 +190,7 @@ pub struct Lun {
 }
 
 impl Lun {
-    /// Returns a LUN with at most `limit` requests at once, behind a channel if there is one.
+    /// Returns a LUN with at most `limit` requests at a time, behind a channel if there is one.
     pub fn new(sim: &Sim, name: &str, limit: u64, target: Rc<dyn Device>, channel: Option<Rc<HbaChannel>>) -> Rc<Self> {
         let state = LunState { gate: Gate::new(limit), open: Slab::default() };
         Rc::new_cyclic(|me| Self {

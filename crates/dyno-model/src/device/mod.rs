@@ -23,10 +23,11 @@
 //! a process uses [`start`] and awaits the result. A submitted I/O runs to its end even if nobody waits for it any
 //! longer, as on real devices.
 //!
-//! A completion is reported within the event that caused it. Devices borrow nothing while they report.
+//! A completion is reported within the event that caused it. Devices hold no borrow of their state while they report a
+//! completion.
 //!
-//! Each device has a parameter structure to be read from TOML, and a table of [`Parameter`]s with unit, meaning and
-//! source of the default of each.
+//! Each device has a parameter structure to be read from TOML, and a table of [`Parameter`]s with the unit, the meaning
+//! and the source of the default of each parameter.
 
 pub mod array;
 pub mod cache;
@@ -133,7 +134,7 @@ pub trait Device {
     fn name(&self) -> &str;
     /// Returns the capacity [bytes].
     fn capacity_bytes(&self) -> u64;
-    /// Submits a request; `done` is notified when it is complete, never before this returns.
+    /// Submits a request; `done` is notified when the request is complete, never before this function returns.
     fn submit(&self, request: Request, done: Done);
     /// Discards a range of bytes. Returns `done` if the device ignores discards; otherwise `done` is notified later,
     /// when the range is free. Stripes and mirrors pass discards on; caches, LUNs, RAID-5 and races do not.
@@ -174,7 +175,7 @@ pub fn start(sim: &Sim, device: &dyn Device, request: Request) -> Io {
     Io(flag)
 }
 
-/// Submits a discard; returns a future that is ready when the discard is complete, which is at once if the device
+/// Submits a discard; returns a future that is ready when the discard is complete, which is immediately if the device
 /// ignores discards.
 pub fn start_discard(sim: &Sim, device: &dyn Device, offset_bytes: u64, bytes: u64) -> Io {
     let process = Cell::new(sim.running());

@@ -27,17 +27,17 @@ use toml::Value;
 pub struct Parameter {
     /// Key in the parameter file; the unit is its last word.
     pub key: &'static str,
-    /// Meaning.
+    /// Meaning of the parameter.
     pub meaning: &'static str,
-    /// Source of its default.
+    /// Source of the parameter's default.
     pub source: &'static str,
-    /// Bounds, if they differ from those of its unit.
+    /// Bounds of the parameter, if they differ from the bounds of its unit.
     own: Option<(f64, f64)>,
 }
 
-/// Declares a structure of parameters. Each has a meaning (the doc comment), a type, a default, a source and, if it
-/// differs from that of its unit, a range. Without defaults all values are required. The macro makes the structure, its
-/// reader and writer, its defaults and its `TABLE`.
+/// Declares a structure of parameters. Each parameter has a meaning (the doc comment), a type, a default, a source and,
+/// if it differs from that of its unit, a range. Without defaults all values are required. The macro makes the
+/// structure, its reader and writer, its defaults and its `TABLE`.
 macro_rules! parameters {
     (
         $(#[doc = $about:literal])+
@@ -121,7 +121,7 @@ impl Parameter {
 pub struct Outside {
     /// Key of the parameter.
     pub key: &'static str,
-    /// Value found.
+    /// Value that was found.
     pub found: f64,
     /// Allowed range.
     pub range: (f64, f64),

@@ -16,7 +16,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Returns part `number` of `parts`, from 0; parts begin at whole MB.
+    /// Returns part `number` (counted from 0) of `parts` equal parts; each part begins at a whole MB.
     pub fn equal(of: Rc<dyn Device>, number: u64, parts: u64) -> Rc<Self> {
         let mb = (of.capacity_bytes() / parts.max(1)) >> 20;
         let bytes = mb.max(1) << 20;

@@ -35,7 +35,7 @@ parameters! {
 /// Write of a row, or of part of it.
 struct RowWrite {
     row: u64,
-    /// Request that it is part of.
+    /// Request that this write is part of.
     request: u64,
     /// Pieces on members as (member, offset, bytes); the parity is the last.
     pieces: Vec<(usize, u64, u64)>,

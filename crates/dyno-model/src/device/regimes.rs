@@ -1,9 +1,10 @@
 //! Two regimes in measured latencies: a normal and a slow state that each last for a while.
 //!
-//! A hidden Markov model of two states on the logarithms, fitted alternately: the most likely path of states (Viterbi)
-//! under the present parameters, then the parameters of each state from the values on its part of the path, until the
-//! path no longer changes. Median and spread (from the median absolute deviation) describe a state, and values are
-//! judged with Student's t of four degrees of freedom, so that a single outlier does not count as a change of state.
+//! The logarithms of the latencies are described by a hidden Markov model with two states. Two steps alternate until
+//! the path of states no longer changes: the most likely path (Viterbi) is determined for the present parameters, then
+//! the parameters of each state are estimated from the values that the path assigns to it. Median and spread (from the
+//! median absolute deviation) describe a state, and values are judged with Student's t of four degrees of freedom, so
+//! that a single outlier does not count as a change of state.
 //!
 //! Nothing is returned if the states do not last (a mean duration below [`LEAST_STAY`] requests), are too close
 //! together, or changed too rarely to estimate their duration: one table is then sufficient.
@@ -61,7 +62,7 @@ impl Regimes {
         [0, 1].map(|state| if stays[state] > 0.0 { sum_us[state] / stays[state] } else { self.stay_us[state] })
     }
 
-    /// Returns the values of a state.
+    /// Returns those of `values_us` that belong to a state.
     pub fn values(&self, values_us: &[f64], state: u8) -> Vec<f64> {
         let with = values_us.iter().zip(&self.path);
         with.filter(|(_, at)| **at == state).map(|(value, _)| *value).collect()

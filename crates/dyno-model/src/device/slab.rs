@@ -31,7 +31,7 @@ impl<T> Slab<T> {
         self.values.get_mut(number as usize)?.as_mut()
     }
 
-    /// Removes a value.
+    /// Removes a value; returns it.
     #[inline]
     pub fn remove(&mut self, number: u64) -> Option<T> {
         let value = self.values.get_mut(number as usize)?.take();
@@ -46,7 +46,7 @@ impl<T> Slab<T> {
         self.values.len() - self.free.len()
     }
 
-    /// Returns true if it is empty.
+    /// Returns true if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

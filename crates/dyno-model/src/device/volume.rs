@@ -12,8 +12,8 @@
 //! A bucket of rate `r` and size `b` admits at most `b + r t` tokens in any time `t`, and a backlog that meets a full
 //! bucket gets its n-th token at `max(0, (n - b) / r)`: the closed form that the tests use.
 //!
-//! Limits: neighbours, snapshots that are loaded lazily and failures of a volume are not modelled; small requests are
-//! never merged, although some clouds count neighbours as one.
+//! Limits: the load of other customers, snapshots that are loaded lazily and failures of a volume are not modelled;
+//! small requests are never merged, although some clouds count adjacent requests as one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -83,7 +83,7 @@ impl Bucket {
         self.at_ns = at_ns;
     }
 
-    /// Returns the number of tokens at that time.
+    /// Returns the number of tokens at `at_ns`.
     pub fn level_at(&self, at_ns: u64) -> f64 {
         self.size.min(self.level + (at_ns - self.at_ns) as f64 * self.rate_per_ns)
     }

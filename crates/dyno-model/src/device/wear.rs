@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-/// Erasures and programs of a flash device so far.
+/// Numbers of erasures and programs of a flash device so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Wear {
     /// Name of the device.
     pub name: String,
     /// Number of erase blocks.
     pub blocks: u64,
-    /// Erasures of all blocks.
+    /// Number of erasures of all blocks.
     pub erases: u64,
-    /// Erasures of the block that was erased least.
+    /// Number of erasures of the block that was erased least.
     pub erases_least: u64,
-    /// Erasures of the block that was erased most.
+    /// Number of erasures of the block that was erased most.
     pub erases_most: u64,
-    /// Pages that the host has written.
+    /// Number of pages that the host has written.
     pub host_pages: u64,
-    /// Pages that were programmed, including copies.
+    /// Number of pages that were programmed, including copies.
     pub programmed_pages: u64,
-    /// Pages that a discard has freed.
+    /// Number of pages that discards have freed.
     pub trimmed_pages: u64,
 }

@@ -28,9 +28,9 @@ impl What {
 
 /// The next event of a run.
 pub enum Next {
-    /// It happens at this time [ns], which may be this instant.
+    /// The event happens at this time [ns], which may be this instant.
     At(u64, What),
-    /// It is later than the limit.
+    /// The event is later than the limit.
     Later,
     /// Nothing is pending.
     Nothing,
@@ -49,19 +49,19 @@ pub struct Agenda {
 }
 
 impl Agenda {
-    /// Adds an event of this instant, after everything already due.
+    /// Adds an event at this instant, after everything that is already due.
     #[inline]
     pub fn now(&mut self, what: What) {
         self.ready.push_back(what);
     }
 
-    /// Adds an event of a later instant; returns its number for [`Agenda::cancel`].
+    /// Schedules an event at a later instant; returns its number for [`Agenda::cancel`].
     #[inline]
     pub fn later(&mut self, time_ns: u64, what: What) -> u64 {
         self.calendar.put(time_ns, what)
     }
 
-    /// Cancels a pending event of a later instant by its number.
+    /// Cancels a pending event at a later instant by its number.
     pub fn cancel(&mut self, number: u64) {
         self.calendar.cancel(number);
     }

@@ -1,15 +1,16 @@
 //! Calendar of future events, in the order of (time, number).
 //!
-//! A four-way heap in one vector. Two things differ from the standard heap, both for speed at the few hundred pending
-//! events of a model: the four children of an entry are adjacent in memory, and taking the first event leaves a hole at
-//! the top that the next new event may fill, so that the usual "take one, put one" moves entries once instead of twice.
+//! The calendar is a four-way heap in one vector. Two things differ from the standard heap, both for speed at the few
+//! hundred pending events of a model: the four children of an entry are adjacent in memory, and taking the first event
+//! leaves a hole at the top that the next new event may fill, so that the usual "take one, put one" moves entries once
+//! instead of twice.
 
 use std::collections::BTreeSet;
 
 /// A future event.
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
-    /// Time in the upper, number in the lower half: one comparison orders by both.
+    /// Time in the upper half, number in the lower half: one comparison orders by both.
     key: u128,
     event: E,
 }

@@ -68,7 +68,7 @@ impl Latch {
         Self { left: Rc::new(Cell::new(count)), condition: Condition::new(sim, name) }
     }
 
-    /// Counts one of the events.
+    /// Counts one event; the last event to be counted opens the latch.
     pub fn count_down(&self) {
         let left = self.left.get().saturating_sub(1);
         self.left.set(left);

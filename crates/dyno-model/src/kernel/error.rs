@@ -14,7 +14,7 @@ pub const HORIZON_NS: u64 = 30 * DAY_NS;
 pub struct Waiting {
     /// Name of the process, and its number among all processes of the run.
     pub process: String,
-    /// What it waits for: the name of a resource, condition or channel.
+    /// Name of the resource, condition or channel that the process waits for.
     pub waits_for: String,
     /// Start of the wait [ns].
     pub since_ns: u64,

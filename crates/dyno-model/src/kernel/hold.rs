@@ -21,7 +21,7 @@ impl Sim {
         self.hold_until(self.now_ns().saturating_add(ns))
     }
 
-    /// Waits until `time_ns`; returns at once if that is not later than now.
+    /// Waits until `time_ns`; returns immediately if that is not later than now.
     #[inline]
     pub fn hold_until(&self, time_ns: u64) -> Hold<'_> {
         Hold { sim: self, time_ns, event: None }

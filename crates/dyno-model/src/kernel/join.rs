@@ -7,7 +7,7 @@ use std::task::Poll;
 /// A future to wait for.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Waits for all futures; returns the results in the order given.
+/// Waits for all futures; returns their results in the order of `futures`.
 pub async fn all<T>(futures: Vec<Boxed<'_, T>>) -> Vec<T> {
     let mut futures: Vec<Option<Boxed<'_, T>>> = futures.into_iter().map(Some).collect();
     let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();

@@ -36,7 +36,7 @@ impl ProcessId {
 
 /// Future that a process executes, or the empty memory of one that has ended.
 pub trait Task: Any {
-    /// Continues the future up to its next wait; returns true if it has ended, and been dropped.
+    /// Continues the future up to its next wait; returns true if the future has ended and has been dropped.
     fn proceed(&mut self) -> bool;
 }
 
@@ -76,7 +76,7 @@ struct Slot {
     number: u64,
     /// Place where the process stopped when it was last polled.
     waits_for: u32,
-    /// Time at which it stopped there [ns].
+    /// Time at which the process stopped there [ns].
     since_ns: u64,
 }
 
@@ -160,7 +160,7 @@ impl Processes {
             .collect()
     }
 
-    /// Removes all futures, to be dropped while nothing is borrowed.
+    /// Removes all futures, so that they can be dropped while nothing is borrowed.
     pub fn drain(&mut self) -> Vec<Work> {
         self.free.clear();
         self.slots.drain(..).filter_map(|slot| slot.work).collect()

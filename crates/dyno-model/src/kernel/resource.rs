@@ -1,6 +1,6 @@
 //! Servers with a queue in front.
 //!
-//! A permit is one server; dropping it passes the server to the next in the queue at that instant.
+//! A permit is one server; dropping the permit passes the server at that instant to the next process in the queue.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -30,7 +30,7 @@ impl Resource {
         Self::with(sim, name, servers, Discipline::Fifo)
     }
 
-    /// Returns a resource with this many servers and a queue of that discipline.
+    /// Returns a resource with this many servers and a queue with this discipline.
     pub fn with(sim: &Sim, name: &str, servers: u64, discipline: Discipline) -> Self {
         let queue = WaitList::new(sim, name, discipline);
         let station = RefCell::default();
@@ -94,7 +94,7 @@ impl Resource {
     }
 }
 
-/// Passes a free server to the next in the queue, or leaves it free.
+/// Passes a free server to the next process in the queue; leaves it free if no process waits.
 #[inline]
 fn pass_on(inner: &Inner) {
     if inner.queue.hand(()).is_err() {

@@ -1,8 +1,8 @@
 //! Samplers that return the same numbers on every machine and in every version.
 //!
-//! Each converts one 64-bit number by inversion of its distribution function: one draw per sample, and a larger number
-//! gives a larger sample, which common random numbers require. Logarithm and exponential are those of `libm`, which
-//! uses only whole-number and basic IEEE operations, not those of the platform.
+//! Each sampler converts one 64-bit number by inversion of its distribution function: one draw per sample, and a larger
+//! number gives a larger sample, which common random numbers require. Logarithm and exponential come not from the
+//! platform but from `libm`, which uses only whole-number and basic IEEE operations.
 
 use dyno_stats::rng::Xoshiro256;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,8 @@ impl Stream {
         normal_quantile(self.unit())
     }
 
-    /// Returns a lognormal number: the logarithm is normal around that of `median`, with standard deviation `sigma`.
+    /// Returns a lognormal number: its logarithm is normally distributed around the logarithm of `median`, with
+    /// standard deviation `sigma`.
     #[inline]
     pub fn lognormal(&mut self, median: f64, sigma: f64) -> f64 {
         median * libm::exp(sigma * self.normal())
@@ -170,26 +171,26 @@ const FAR: Ratio = (
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Times {
-    /// Constant.
+    /// The same time for every sample.
     Constant {
-        /// The time.
+        /// Time of every sample [us].
         us: f64,
     },
-    /// Uniform between two bounds.
+    /// Uniform distribution between two bounds.
     Uniform {
-        /// Lower bound.
+        /// Lower bound [us].
         from_us: f64,
-        /// Upper bound.
+        /// Upper bound [us].
         to_us: f64,
     },
-    /// Exponential.
+    /// Exponential distribution.
     Exponential {
-        /// Mean.
+        /// Mean [us].
         mean_us: f64,
     },
-    /// Lognormal.
+    /// Lognormal distribution.
     Lognormal {
-        /// Median.
+        /// Median [us].
         median_us: f64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,
@@ -203,7 +204,7 @@ pub enum Times {
         /// Other distribution.
         other: Box<Times>,
     },
-    /// Measured quantiles.
+    /// Distribution given by measured quantiles.
     Measured(Table),
 }
 
@@ -227,7 +228,7 @@ impl Times {
         }
     }
 
-    /// Returns the mean [µs].
+    /// Returns the mean of the distribution [µs].
     pub fn mean_us(&self) -> f64 {
         match self {
             Self::Constant { us } => *us,

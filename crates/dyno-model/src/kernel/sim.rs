@@ -54,7 +54,7 @@ struct Inner {
     streams: Streams,
 }
 
-/// Handle on a run.
+/// Handle of a run.
 #[derive(Clone)]
 pub struct Sim(Rc<Inner>);
 
@@ -105,7 +105,7 @@ impl Simulation {
         })))
     }
 
-    /// Returns the handle on the run.
+    /// Returns the handle of the run.
     pub fn sim(&self) -> &Sim {
         &self.0
     }
@@ -320,7 +320,7 @@ impl Sim {
         self.0.running.get()
     }
 
-    /// Wakes a process at this instant, after everything already due; has no effect if it has ended.
+    /// Wakes a process at this instant, after everything already due; has no effect if the process has ended.
     #[inline]
     pub fn wake(&self, process: ProcessId) {
         self.0.agenda.borrow_mut().now(What::wake(process));

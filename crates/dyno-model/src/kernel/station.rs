@@ -11,7 +11,7 @@
 //! The area is updated when the number changes, the times at each departure. The two agree only if no change was
 //! missed.
 
-/// Counts and areas so far.
+/// Counts and sums of a station so far; an area is a number of customers integrated over time.
 #[derive(Clone, Debug, Default)]
 pub struct Station {
     since_ns: u64,

@@ -92,7 +92,7 @@ impl Table {
         self.points.windows(2).filter_map(|pair| pair.first_chunk::<2>()).map(step).sum()
     }
 
-    /// Returns the points of (probability, value).
+    /// Returns the points as pairs of probability and value.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }

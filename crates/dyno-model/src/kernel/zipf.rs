@@ -1,7 +1,7 @@
 //! Skewed popularity: item `i` of `0..n` is chosen with probability proportional to `(i + 1)^-skew`.
 //!
 //! The distribution function is a table, searched by bisection between the bounds that a guide table of the same length
-//! gives: exact, one draw per sample, a small constant number of steps.
+//! gives. The result is exact; a sample takes one draw and a small constant number of steps.
 
 use super::sample::Stream;
 

@@ -38,7 +38,7 @@ pub struct Beside {
 pub struct Load {
     /// Number of sessions.
     pub sessions: u32,
-    /// Workload that each of them repeats.
+    /// Workload that each session repeats.
     pub workload: Workload,
 }
 
@@ -73,13 +73,14 @@ impl Beside {
     }
 }
 
-/// Returns a workload of a kind with defaults for missing parameters.
+/// Returns a workload of this kind, with defaults for missing parameters.
 fn workload(kind: &str, mut given: Table) -> Option<Workload> {
     given.insert("kind".into(), Value::String(kind.into()));
     Value::Table(given).try_into().ok()
 }
 
-/// Returns the databases beside `ORCL` in a text, and removes the kinds of their workloads from it.
+/// Returns the databases beside `ORCL` that a machine's text defines, and removes the kinds of their workloads from
+/// `tree`.
 ///
 /// # Errors
 /// The machine is invalid: the error names the place and what is allowed.

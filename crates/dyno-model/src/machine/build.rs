@@ -41,7 +41,7 @@ pub struct Neighbour {
     pub name: String,
     /// Instance of the database.
     pub instance: Instance,
-    /// Load of its sessions.
+    /// Load of the database's sessions.
     pub load: Load,
 }
 

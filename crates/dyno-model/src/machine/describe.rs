@@ -14,7 +14,7 @@ pub struct Description {
     pub title: String,
     /// Databases beside `ORCL`.
     pub databases: Vec<DatabaseLine>,
-    /// Parts of its storage, in the order of the text.
+    /// Parts of the machine's storage, in the order of the text.
     pub parts: Vec<PartLine>,
     /// All parameters.
     pub parameters: Vec<ParameterLine>,
@@ -38,7 +38,7 @@ pub struct PartLine {
     pub kind: String,
     /// Names of the parts below it.
     pub over: Vec<String>,
-    /// Number of its devices.
+    /// Number of the part's devices.
     pub count: u64,
     /// Description in one line.
     pub text: String,

@@ -25,7 +25,7 @@
 //!
 //! **Stacks.** `over` names the devices below. Each cache or LUN is over one device: over a part with `count = 8` there
 //! are 8 caches or LUNs. One stripe or mirror is over all devices below; with `count = 4` there are four, each over a
-//! quarter of the devices, in order. `NAME.0` is the first of several.
+//! quarter of the devices, in order. `NAME.0` is the first of several devices.
 //!
 //! Other databases on the same storage: `beside.rs`; a `PostgreSQL`: `postgres.rs`.
 //!
@@ -245,7 +245,7 @@ impl Machine {
         self.value(path)?.as_integer().map(|whole| whole as u64)
     }
 
-    /// Returns the names in a parameter.
+    /// Returns the names that a parameter contains.
     fn names(&self, path: &str) -> Vec<String> {
         self.value(path).and_then(schema::names).unwrap_or_default()
     }

@@ -189,7 +189,7 @@ pub fn from_text(row: &Row, text: &str) -> Value {
     }
 }
 
-/// Returns the names in a value that holds one or several.
+/// Returns the names in a value that contains one name or several.
 pub fn names(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(name) => Some(vec![name.clone()]),

@@ -34,7 +34,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the path of its section.
+    /// Returns the path of the part's section.
     pub fn prefix(&self) -> String {
         format!("devices.{}", self.name)
     }
@@ -44,13 +44,13 @@ impl Part {
         if self.kind == PartKind::Empirical { "an empirical device".into() } else { format!("a {}", self.kind) }
     }
 
-    /// Returns the path of one of its parameters.
+    /// Returns the path of one of the part's parameters.
     pub fn path(&self, key: &str) -> String {
         format!("devices.{}.{key}", self.name)
     }
 }
 
-/// Returns the parts of the storage in a text, and removes their kinds from it.
+/// Returns the parts of the storage that a machine's text defines, and removes their kinds from `tree`.
 ///
 /// # Errors
 /// The machine is invalid: the error names the place and what is allowed.

@@ -11,7 +11,7 @@ use crate::device::flash::FlashParameters;
 /// Largest number of flash pages whose state is kept: 64 GB in pages of 4 KB.
 const PAGES_MOST: u64 = 1 << 24;
 
-/// Largest number of disks, flash cards, LUNs and the parts over them.
+/// Largest number of disks, flash cards and LUNs, and of the parts over them.
 const DEVICES_MOST: u64 = 20_000;
 
 /// Largest number of buffers of all databases.

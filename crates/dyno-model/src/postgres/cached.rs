@@ -1,9 +1,10 @@
 //! Misses of the buffer cache at another size, estimated from the characteristic time of the cache.
 //!
-//! References are independent of each other, and pages are in groups of equal popularity. A page stays in the cache for
-//! a time that depends on how often it is referenced within the *characteristic time* T, which is the same for all
-//! pages; T is the time for which the expected number of pages in the cache is the number of buffers (Che, Tung and
-//! Wang, IEEE JSAC 20 (2002) 1305, for LRU; Fricker, Robert and Roberts, ITC 24 (2012), on why it is accurate).
+//! The estimate assumes that references are independent of each other, and that pages form groups of equal popularity.
+//! A page stays in the cache for a time that depends on how often it is referenced within the *characteristic time* T,
+//! which is the same for all pages; T is the time for which the expected number of pages in the cache is the number of
+//! buffers (Che, Tung and Wang, IEEE JSAC 20 (2002) 1305, for LRU; Fricker, Robert and Roberts, ITC 24 (2012), on why
+//! it is accurate).
 //!
 //! | policy | T | share of time in the cache of a page referenced `x` times within T |
 //! |---|---|---|
@@ -142,7 +143,7 @@ pub(super) fn reads(parameters: &PostgresParameters, scripts: &[Script]) -> Vec<
 
 /// Number of expected misses of an execution above which counted reads are scaled by the ratio of expected misses.
 const LEAST_MISSES: f64 = 1e-3;
-/// Pages in a megabyte.
+/// Number of pages in a megabyte.
 const PAGES_PER_MB: f64 = 128.0;
 
 /// Returns how often each relation is referenced in a transaction.

@@ -17,8 +17,8 @@
 //!
 //! **Balance** (`sched_balance_newidle`, `sched_balance_rq`). A core that becomes idle takes a process from another
 //! queue, but none that ran there recently, because its data are still in that core's cache (`task_hot`). At intervals,
-//! half of the difference between the longest and the shortest queue moves to the shortest one. Both leave processes
-//! that ran recently until two attempts have found no other (`can_migrate_task`).
+//! half of the difference between the longest and the shortest queue moves to the shortest one. Neither moves a process
+//! that ran recently until two attempts have found no other process (`can_migrate_task`).
 //!
 //! **Hyperthreads.** Cores 0 and 1, 2 and 3, and so on are two threads of one core: while both compute, each of them takes
 //! longer by a factor.
@@ -119,7 +119,7 @@ impl Inner {
 pub(super) struct Cores(Rc<Inner>);
 
 impl Cores {
-    /// Returns idle cores.
+    /// Returns `cores` idle cores.
     pub fn new(sim: &Sim, cores: u64, parameters: &CoresParameters) -> Self {
         let cores: Vec<_> = (0..cores.max(1)).map(|_| Core::default()).collect();
         let state = RefCell::new(State {
@@ -194,7 +194,7 @@ impl Cores {
         idle
     }
 
-    /// Moves processes from long queues to short ones at intervals, and to idle cores at shorter ones.
+    /// Moves processes from long queues to short ones at intervals, and to idle cores at shorter intervals.
     pub async fn balance_at_intervals(self) {
         let inner = &*self.0;
         let mut balanced_ns = 0;
@@ -234,7 +234,7 @@ impl Cores {
         }
     }
 
-    /// Releases the core.
+    /// Releases the core of a process.
     pub fn release(&self, seat: &Rc<Seat>) {
         let inner = &*self.0;
         let mut state = inner.state.borrow_mut();

@@ -22,7 +22,7 @@ pub struct Load {
     pub scripts: Vec<Script>,
 }
 
-/// One of the scripts.
+/// Script of a load.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -32,13 +32,13 @@ pub struct Script {
     pub steps: Vec<Step>,
 }
 
-/// A round trip.
+/// Step of a script: one round trip.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Index of its statement.
+    /// Index of the step's statement.
     pub statement: usize,
-    /// Sizes of the log that it inserts, one of which is drawn [bytes]; empty for the statement's own size.
+    /// Sizes of the log that the step inserts, one of which is drawn [bytes]; empty for the statement's own size.
     #[serde(default)]
     pub wal_bytes: Vec<u64>,
     /// Row that the step locks until the end of the transaction.
@@ -56,7 +56,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
-    /// Number of the table.
+    /// Table number.
     pub table: u32,
     /// Row numbers that the script drew; one of these is drawn, so that frequent rows are locked often.
     pub rows: Vec<u64>,

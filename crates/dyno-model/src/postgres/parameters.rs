@@ -39,7 +39,8 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Checks its numbers of I/Os, and that the relations that it touches exist; there are `relations` of them.
+    /// Checks the statement's numbers of I/Os, and that the relations that it touches exist: there are `relations`
+    /// relations.
     fn check(&self, relations: usize) -> Result<(), String> {
         if let Some(relation) = self.touches.iter().find(|&&relation| relation >= relations) {
             return Err(format!("a statement touches relation {relation} of {relations}"));
@@ -47,7 +48,7 @@ impl Statement {
         [&self.reads, &self.writes, &self.temp_reads, &self.temp_writes].into_iter().try_for_each(Counts::check)
     }
 
-    /// Returns its CPU time [us].
+    /// Returns the CPU time of the statement [us].
     pub fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }

@@ -3,12 +3,12 @@
 use super::cores::{Inner, State};
 use super::queue::{Key, Seat};
 
-/// Number of attempts to balance, of those that found no process to move, after which hot ones are moved
-/// (`sd_init`: `cache_nice_tries` of cores that share a cache).
+/// Number of attempts to balance that find no process to move, after which hot processes are moved, too (`sd_init`:
+/// `cache_nice_tries` of cores that share a cache).
 const CACHE_NICE_TRIES: u32 = 1;
 
 impl State {
-    /// Returns the core for a process that wakes up, based on its last two cores and that of its waker.
+    /// Returns the core for a process that wakes up, based on its last two cores and the core of its waker.
     pub(super) fn choose(&mut self, seat: &Seat, waker: Option<usize>, now_ns: u64) -> usize {
         let (last, before) = (seat.core.get(), seat.core_before.get());
         if self.is_idle(last) {
@@ -33,14 +33,14 @@ impl State {
         self.cores[core].present() == 0
     }
 
-    /// Returns true if an idle core counts as one: a virtual processor that has been idle for long is halted, which the
-    /// system takes for one that the host has taken away (`vcpu_is_preempted`).
+    /// Returns true if an idle core counts as idle: a virtual processor that has been idle for long is halted, and the
+    /// system treats a halted processor like one that the host has taken away (`vcpu_is_preempted`).
     fn is_awake(&mut self, core: usize, now_ns: u64) -> bool {
         let long = now_ns - self.cores[core].idle_from_ns > self.halt_ns;
         !long || self.searches_late >= 1.0 || self.dice.chance(self.searches_late)
     }
 
-    /// Returns true if a process leaves its last core, which is busy, for that of its waker.
+    /// Returns true if a process leaves its last core, which is busy, for the core of its waker.
     fn is_pulled(&mut self, last: usize, waker: usize) -> bool {
         // The waker itself does not count: it is about to sleep.
         let shorter = self.cores[waker].present() - 1 < self.cores[last].present();
@@ -54,7 +54,8 @@ impl State {
         share >= 1.0 || self.dice.chance(share)
     }
 
-    /// Moves a process to a core that becomes idle: the first one in the longest queue that is not hot.
+    /// Moves a process to a core that becomes idle: the first process in the longest queue that is not hot, that is,
+    /// has not run recently.
     pub(super) fn pull(&mut self, inner: &Inner, to: usize, now_ns: u64) {
         let Some(from) =
             (0..self.cores.len()).filter(|&core| core != to).max_by_key(|&core| self.cores[core].waiting())
@@ -90,8 +91,8 @@ impl State {
         }
     }
 
-    /// Moves up to `count` waiting processes that are not hot, the last ones first. After two attempts that found none,
-    /// it also moves hot ones (`nr_balance_failed > cache_nice_tries`).
+    /// Moves up to `count` waiting processes that are not hot, the last ones first. After two attempts that found no
+    /// process, hot processes are moved, too (`nr_balance_failed > cache_nice_tries`).
     fn move_last(&mut self, inner: &Inner, from: usize, to: usize, count: usize, now_ns: u64) {
         let hot = self.failed > CACHE_NICE_TRIES;
         let fits = |seat: &Seat| hot || now_ns - seat.ran_ns.get() >= inner.hot_ns;

@@ -3,8 +3,8 @@
 //! A process that sleeps is woken by another one or by the device ([`super::cores`]). As in [`crate::database::task`], a wait ends when the process runs again: time in the run queue belongs to the wait that
 //! ended. Time that it loses while it computes is [`Wait::CpuQueue`].
 //!
-//! A process that has sent a message computes for a while before it sleeps. An answer that comes in this time finds it
-//! awake, so that it stays where it is.
+//! A process that has sent a message computes for a while before it sleeps. If an answer comes in this time, the
+//! process is still awake and stays on its core.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use super::queue::Seat;
 use crate::kernel::sim::Place;
 use crate::kernel::{ProcessId, Sim};
 
-/// Reason why a server process waits.
+/// What a server process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Wait {
@@ -27,7 +27,7 @@ pub enum Wait {
     WalSync,
     /// The lock of the log, while another process flushes.
     WalLock,
-    /// Other commits, before it flushes.
+    /// Other commits, before the process flushes the log.
     CommitDelay,
     /// A row lock.
     Row,
@@ -99,7 +99,7 @@ pub struct Process {
 #[derive(Default)]
 struct Tail {
     computes: Cell<bool>,
-    /// True if an answer has come meanwhile.
+    /// True if an answer has come since the process sent its message.
     answered: Cell<bool>,
     /// Process of the simulation that waits for the end of the tail.
     waiting: Cell<Option<ProcessId>>,
@@ -127,7 +127,7 @@ impl Process {
         self.work(ns).await;
     }
 
-    /// Computes for `ns` nanoseconds on the core that it has.
+    /// Computes for `ns` nanoseconds on the core that the process already has.
     async fn work(&self, ns: u64) {
         let mut left_ns = ns;
         while left_ns > 0 {
@@ -151,7 +151,7 @@ impl Process {
         self.sim.now_ns()
     }
 
-    /// Computes for `tail_ns` and then sleeps, unless it is woken before; returns at once.
+    /// Computes for `tail_ns` and then sleeps, unless it is woken before; returns immediately.
     pub fn sleep_after(&self, tail_ns: u64) {
         if tail_ns == 0 || !self.seat.is_running() {
             self.leave();
@@ -199,13 +199,13 @@ impl Process {
         self.wait(what, begin_ns);
     }
 
-    /// Ends the wait that began at `begin_ns`, without another process as the waker, as soon as there is a core.
+    /// Ends the wait that began at `begin_ns` as soon as there is a core, without a process that wakes this one.
     pub async fn back(&self, what: Wait, begin_ns: u64) {
         self.wake(None);
         self.start(what, begin_ns, 0).await;
     }
 
-    /// Gets a core again after a part of a wait; the wait goes on.
+    /// Gets a core again in the middle of a wait, which then continues.
     pub async fn resume(&self) {
         self.wake(None);
         self.cores.arrive(&self.seat, 0).await;
@@ -255,8 +255,8 @@ impl Sleepers {
         self.sleep_for(process, 0).await
     }
 
-    /// Sleeps until woken while it waits for a position that others reach; returns true if the process was woken onto
-    /// an idle core.
+    /// Sleeps until woken, while the process waits for `position`, which others reach; returns true if the process was
+    /// woken onto an idle core.
     pub async fn sleep_for(&self, process: &Process, position: u64) -> bool {
         let woken = Rc::new(Cell::new(None));
         let id = process.sim.running();

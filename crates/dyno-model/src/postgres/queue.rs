@@ -20,24 +20,24 @@ pub(super) struct Seat {
     pub core_before: Cell<usize>,
     /// Virtual time up to `since_ns` [ns].
     pub had_ns: Cell<i64>,
-    /// Virtual time relative to the average of its core when it went to sleep [ns].
+    /// Virtual time relative to the average of the core, when the process went to sleep [ns].
     pub ahead_ns: Cell<i64>,
     pub since_ns: Cell<u64>,
     pub arrived_ns: Cell<u64>,
     pub slice_from_ns: Cell<u64>,
-    /// Time at which it last ran [ns].
+    /// Time at which the process last ran [ns].
     pub ran_ns: Cell<u64>,
     /// True if others have run on the core since the process last ran, so that its data are no longer in the core's
     /// cache.
     pub cold: Cell<bool>,
-    /// True if it must stop computing and check its state: the other hyperthread has started or stopped, or another
-    /// process preempts it.
+    /// True if the process must stop computing and check its state: the other hyperthread has started or stopped, or
+    /// another process preempts this one.
     pub changed: Cell<bool>,
-    /// True if a process that woke up preempts it.
+    /// True if a process that woke up preempts this one.
     pub preempted: Cell<bool>,
-    /// Place in the queue of its core.
+    /// Place of the process in the queue of its core.
     pub key: Cell<Option<Key>>,
-    /// True if it sleeps while it is in the queue.
+    /// True if the process sleeps while it is in the queue.
     pub asleep: Cell<bool>,
 }
 
@@ -121,8 +121,8 @@ impl Core {
         }
     }
 
-    /// Returns the virtual time at which a process must enter to be ahead of the average by `ahead_ns` afterwards
-    /// (`place_entity`) [ns].
+    /// Returns the virtual time with which a process must enter the queue to be ahead of the average by `ahead_ns`
+    /// afterwards (`place_entity`) [ns].
     pub fn placed_ns(&self, ahead_ns: i64, now_ns: u64) -> i64 {
         let all = (self.queue.len() + usize::from(self.running.is_some())) as i64;
         let inflated_ns = if all > 0 { ahead_ns * (all + 1) / all } else { 0 };

@@ -20,7 +20,7 @@ const COMMIT_RECORD_BYTES: u64 = 40;
 /// A step with its costs.
 pub(super) struct Prepared {
     pub cpu_ns: f64,
-    /// Sizes of the log that it inserts, one of which is drawn [bytes].
+    /// Sizes of the log that the step inserts, one of which is drawn [bytes].
     pub wal_bytes: Vec<u64>,
     pub lock: Option<Lock>,
     pub commits: bool,
@@ -31,7 +31,7 @@ pub(super) struct Prepared {
 /// I/Os of a step.
 pub(super) struct Io {
     reads: Counts,
-    /// Mean number of reads with the buffers of the machine.
+    /// Mean number of reads with the machine's number of buffers.
     reads_mean: f64,
     /// Number of blocks that may have to be read.
     references: u64,
@@ -41,7 +41,7 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// Returns the I/Os of a statement that reads this many blocks on average; `None` if it has none.
+    /// Returns the I/Os of a statement that reads this many blocks on average; `None` if the statement has no I/Os.
     fn new(statement: &Statement, reads_mean: f64) -> Option<Self> {
         let Statement { reads, writes, temp_reads, temp_writes, touches, .. } = statement;
         let none = reads_mean <= 0.0 && [writes, temp_reads, temp_writes].iter().all(|own| own.is_empty());
@@ -158,9 +158,9 @@ impl Streams {
 #[derive(Default)]
 struct Open {
     rows: Vec<Row>,
-    /// End of its last log record; 0 if it has inserted nothing.
+    /// End of the transaction's last log record; 0 if the transaction has inserted nothing.
     record: u64,
-    /// Log that it has inserted [bytes].
+    /// Amount of log that the transaction has inserted [bytes].
     bytes: u64,
 }
 
@@ -247,7 +247,7 @@ impl Session {
         if idle { whole_ns(half) } else { 0 }
     }
 
-    /// Executes a statement at the woken server process, and wakes the client thread unless it is busy; returns the
+    /// Executes a statement in the woken server process, and wakes the client thread unless it is busy; returns the
     /// client's turn.
     async fn serve(&mut self, step: &Prepared, open: &mut Open) -> Permit {
         let shared = Rc::clone(&self.shared);

@@ -1,8 +1,9 @@
 //! Write-ahead log: positions, the flush lock, and the log writer.
 //!
-//! Two positions: *inserted* by sessions, *flushed* to the device. [`Wal::flush`] follows the server's own loop: check
-//! whether the record is flushed; if the lock is held, sleep until it is free and check again; otherwise take the lock
-//! and flush everything inserted so far, in whole pages, beginning with the page in which the last flush ended.
+//! The log has two positions: *inserted* by sessions, and *flushed* to the device. [`Wal::flush`] follows the server's
+//! own loop: check whether the record is flushed; if the lock is held, sleep until it is free and check again;
+//! otherwise take the lock and flush everything inserted so far, in whole pages, beginning with the page in which the
+//! last flush ended.
 //!
 //! Engines differ in which processes they wake then. `PostgreSQL` wakes all that sleep, and these check again. `InnoDB`
 //! wakes those whose records are flushed, and one more, which flushes next (`group_commit_lock`).
@@ -37,14 +38,14 @@ pub struct WalCounts {
 /// State of the log writer.
 #[derive(Default)]
 pub(super) struct LogWriter {
-    /// Log beyond the last sync from which a commit wakes it [bytes]; 0: it is not woken.
+    /// Amount of log beyond the last sync from which a commit wakes the log writer [bytes]; 0: it is not woken.
     pub(super) wake_bytes: u64,
-    /// Log that it writes before it syncs [bytes].
+    /// Amount of log that the log writer writes before it syncs [bytes].
     pub(super) flush_bytes: u64,
     pub(super) woken: Cell<bool>,
     /// Process of the simulation that sleeps as the log writer.
     pub(super) sleeping: Cell<Option<ProcessId>>,
-    /// End of the last asynchronous commit.
+    /// Log position at the end of the last asynchronous commit.
     pub(super) commit: Cell<u64>,
 }
 
@@ -116,7 +117,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Returns the size of the pages from one position to another, at least one page.
+    /// Returns the total size of the pages that contain the log from one position to another [bytes]: at least one
+    /// page.
     fn pages(&self, from: u64, upto: u64) -> u64 {
         (upto.div_ceil(self.page_bytes) - from / self.page_bytes).max(1) * self.page_bytes
     }

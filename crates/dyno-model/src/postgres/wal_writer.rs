@@ -1,8 +1,8 @@
 //! The log writer: writes the log of commits that do not wait for it.
 //!
 //! An asynchronous commit wakes it if the log has a page beyond the last sync (`XLogSetAsyncXactLSN`). It then writes
-//! all complete pages, but it syncs only once so much log has been written, or its interval has passed
-//! (`XLogBackgroundFlush`). Meanwhile it holds the log's lock, as any process that flushes.
+//! all complete pages, but it syncs only once it has written a given amount of log, or its interval has passed
+//! (`XLogBackgroundFlush`). Meanwhile it holds the log's lock, like any process that flushes.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,7 +13,7 @@ use super::wal::Wal;
 use crate::kernel::sample::whole_ns;
 
 impl Wal {
-    /// Notes a commit that does not wait for its log, and wakes the log writer if there is a page to write.
+    /// Records a commit that does not wait for its log, and wakes the log writer if there is a page to write.
     pub async fn leave_to_writer(&self, process: &Process, background: &Process, record: u64) {
         let (inner, writer) = (&*self.0, &self.0.writer);
         writer.commit.set(writer.commit.get().max(record));
@@ -32,7 +32,7 @@ impl Wal {
         }
     }
 
-    /// Main loop of the log writer. A wake-up by its interval that finds nothing to do is left out.
+    /// Main loop of the log writer. Wake-ups at the end of an interval that would find nothing to do are not simulated.
     pub async fn write_in_background(self, process: Process, delay_ms: f64) {
         let (inner, writer) = (&*self.0, &self.0.writer);
         let delay_ns = whole_ns(delay_ms * 1e6).max(1);
@@ -58,7 +58,8 @@ impl Wal {
         }
     }
 
-    /// Returns the position up to which the log writer writes, and whether it syncs; `late` if its interval has passed.
+    /// Returns the position up to which the log writer writes, and whether it syncs; `late` is true if its interval has
+    /// passed.
     fn due(&self, late: bool) -> (u64, bool) {
         let (inner, writer) = (&*self.0, &self.0.writer);
         let (page, flushed) = (inner.page_bytes, inner.flushed.get());

@@ -2,7 +2,7 @@
 //! of the warm-up, when the first session of `ORCL` ends, and at the end.
 //!
 //! Between the first two readings all sessions of all databases work, so shares of the storage must be computed from
-//! these. Later `ORCL` has fewer and fewer sessions, and leaves the storage to the others.
+//! these two readings. Later `ORCL` has fewer and fewer sessions, and leaves the storage to the others.
 
 use std::cell::Cell;
 use std::rc::Rc;

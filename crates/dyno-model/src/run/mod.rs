@@ -123,7 +123,7 @@ pub struct Report {
 /// Report on one arm of a block.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ArmReport {
-    /// Number of the arm.
+    /// Arm number.
     pub arm: u16,
     /// Number of counted transactions.
     pub transactions: u64,
@@ -145,18 +145,18 @@ pub struct ArmReport {
     pub events: u64,
 }
 
-/// Invariants that held.
+/// Invariants that were checked, and whether they held.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Invariants {
-    /// Little's law, at each station.
+    /// True if Little's law held at each station.
     pub little: bool,
     /// Number of stations checked.
     pub stations: u64,
-    /// Elapsed = CPU + waits, for each session.
+    /// True if elapsed time = CPU time + waits held for each session.
     pub ledgers: bool,
     /// Number of sessions checked.
     pub sessions: u64,
-    /// Redo, pages of flash and lines of caches add up.
+    /// True if redo, pages of flash and lines of caches added up.
     pub conservation: bool,
 }
 

@@ -88,7 +88,7 @@ impl Recorder {
         self.turn.get().1 + now_ns as i64
     }
 
-    /// Returns true if writing has failed, which makes it useless to go on.
+    /// Returns true if writing has failed, so that there is no point in continuing.
     pub fn has_failed(&self) -> bool {
         self.failed.borrow().is_some()
     }

@@ -51,7 +51,7 @@ pub struct RigSpec {
     pub beside: Vec<Beside>,
 }
 
-/// Further sessions.
+/// Further sessions on the same database.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beside {
@@ -61,32 +61,32 @@ pub struct Beside {
     pub workload: Workload,
 }
 
-/// Command to one cell, by its number from 0.
+/// Command to one cell, which is named by its number, from 0.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
     /// Activates a plan of resource management; an empty one removes it.
     Plan {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
-        /// Directives by database; `other` for all without a directive.
+        /// Directives by database; `other` applies to all databases without a directive.
         plan: BTreeMap<String, Directive>,
     },
     /// Creates or drops the flash log.
     FlashLog {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
-        /// True to create it, false to drop it.
+        /// True to create the flash log, false to drop it.
         exists: bool,
     },
     /// Drops the flash cache; no line may be dirty.
     DropFlashCache {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
     },
     /// Creates an empty flash cache.
     CreateFlashCache {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
         /// How the cache treats writes.
         mode: CacheMode,
@@ -95,7 +95,7 @@ pub enum Command {
     },
     /// Begins to write all dirty lines to disk; until the flush is cancelled, new writes bypass the cache.
     Flush {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
         /// True to cancel the flush.
         #[serde(default)]
@@ -103,16 +103,16 @@ pub enum Command {
     },
     /// Sets the caching policy of the grid disks of a group.
     Caching {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
         /// Name of the group.
         group: String,
-        /// Default or none.
+        /// New caching policy: default or none.
         caching: Caching,
     },
     /// Resets all counters, as a restart of the cell's service does; cached lines stay.
     Restart {
-        /// Number of the cell.
+        /// Cell number.
         cell: usize,
     },
 }
@@ -209,7 +209,7 @@ impl Rig {
         self.ask(move |bench| bench.advance(virtual_ns, wall))?
     }
 
-    /// Returns the current metrics of a cell; its next rates start from here.
+    /// Returns the current metrics of a cell; its next rates cover the time from now on.
     ///
     /// # Errors
     /// There is no such cell, or the rig has ended.

@@ -11,17 +11,17 @@ use crate::cell::{Cached, Rack};
 /// A grid disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct GridDisk {
-    /// Name of the grid disk: that of its group, then that of its cell disk.
+    /// Name of the grid disk: the name of its group, then the name of its cell disk.
     pub name: String,
-    /// Name of its group.
+    /// Name of the grid disk's group.
     pub group: String,
-    /// Name of its cell disk.
+    /// Name of the cell disk that contains the grid disk.
     pub cell_disk: String,
     /// Size [bytes].
     pub bytes: u64,
-    /// Offset at which it begins on its cell disk [bytes].
+    /// Offset at which the grid disk begins on its cell disk [bytes].
     pub from_bytes: u64,
-    /// True if its blocks may be cached.
+    /// True if the grid disk's blocks may be cached.
     pub cached: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct GridDisk {
 pub struct CellDisk {
     /// Name of the cell disk.
     pub name: String,
-    /// True if it is on flash.
+    /// True if the cell disk is on flash.
     pub flash: bool,
     /// Size [bytes].
     pub bytes: u64,

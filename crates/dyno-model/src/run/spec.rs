@@ -34,7 +34,7 @@ pub struct Arm {
     pub settings: BTreeMap<String, String>,
     /// Number of sessions.
     pub sessions: u32,
-    /// Number of transactions of each session in the warm-up, if it differs from that of the run.
+    /// Number of transactions of each session in the warm-up, if this number differs from that of the run.
     #[serde(default)]
     pub warmup_transactions: Option<u64>,
     /// Workload of the sessions.

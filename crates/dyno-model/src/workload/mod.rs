@@ -5,10 +5,10 @@
 //! redo_bytes = "4KiB..12MiB"
 //! ```
 //!
-//! Each session repeats one transaction. After a given number of them as a warm-up the sessions wait for one another;
-//! when the last arrives, the statistics of instance and devices are reset and recording begins ([`Stop`]). Random
-//! numbers come from streams named after (session, purpose), so that two arms with one seed get the same think times,
-//! sizes and keys.
+//! Each session repeats one transaction. After a given number of transactions as a warm-up, the sessions wait for one
+//! another; when the last arrives, the statistics of instance and devices are reset and recording begins ([`Stop`]).
+//! Random numbers come from streams named after (session, purpose), so that two arms with one seed get the same think
+//! times, sizes and keys.
 
 mod commit_loop;
 mod key_lookup;
@@ -89,7 +89,7 @@ impl Workload {
         }
     }
 
-    /// Returns the table of its parameters: the meaning and source of each.
+    /// Returns the table of the workload's parameters: the meaning and source of each parameter.
     pub fn table(&self) -> &'static [Parameter] {
         match self {
             Self::CommitLoop(_) => CommitLoop::TABLE,

@@ -16,7 +16,7 @@ const IRRELEVANT: [&str; 9] = [
 ];
 
 impl Session {
-    /// Remembers a statement that changes settings; of SET LOCAL and `set_config`, remembers only that the transaction
+    /// Remembers a statement that changes settings; for SET LOCAL and `set_config`, remembers only that the transaction
     /// or session has such settings.
     pub(super) fn remember_setting(&mut self, sql: &[u8]) {
         let sql = String::from_utf8_lossy(sql);

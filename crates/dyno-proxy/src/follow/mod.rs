@@ -36,13 +36,13 @@ enum What {
     Function,
 }
 
-/// Message of the client that waits for its answer; once answered, a call.
+/// Message of the client that waits for its answer; once it is answered, it becomes a call.
 #[derive(Clone, Debug)]
 struct Op {
     what: What,
     kind: &'static str,
     statement: u32,
-    /// True if its statement returns rows that may contain generated keys.
+    /// True if the message's statement returns rows that may contain generated keys.
     returns: bool,
     sent_ns: u64,
     first_ns: Option<u64>,
@@ -75,7 +75,7 @@ pub struct Follower {
     ending: Ending,
 }
 
-/// State of the session's following: still followed, lost, or over.
+/// State of a followed session: still followed, lost, or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Followed,

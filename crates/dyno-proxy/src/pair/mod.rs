@@ -22,7 +22,7 @@ use crate::shared::{BROKEN, Shared};
 use crate::side::Side;
 use crate::tls::Tls;
 
-/// Number of reads of a side before others get their turn.
+/// Number of reads from one side before other pairs get their turn.
 const READS: usize = 8;
 
 /// Resources that the loop lends to the pair whose turn it is.
@@ -46,7 +46,7 @@ pub(crate) struct Counts {
     pub(crate) broken: u64,
     pub(crate) lost_track: u64,
     pub(crate) tls_refused: u64,
-    /// Description of the last such event.
+    /// Description of the last event outside of sessions.
     pub(crate) last: String,
 }
 

@@ -1,4 +1,4 @@
-//! Values in the messages of the protocol: those of a Bind, and those of a row.
+//! Values in the messages of the protocol: the values of a Bind, and the values of a row.
 
 use crate::framing::text;
 

@@ -139,7 +139,7 @@ impl Ids {
 
     /// Returns a message body with replaced keys and their number; `None` if nothing is replaced.
     ///
-    /// It was sent at `sent_ns` in the capture, so keys that had been returned before then are waited for.
+    /// The message was sent at `sent_ns` in the capture, so keys that had been returned before then are waited for.
     pub fn mapped(&self, tag: u8, body: &[u8], places: &Places, sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         match tag {
             b'B' => self.in_bind(body, &places.parameters, sent_ns),

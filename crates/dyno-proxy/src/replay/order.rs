@@ -74,7 +74,7 @@ impl Front {
         true
     }
 
-    /// Marks an event as done, even if it will never happen; moments without an event are ignored.
+    /// Marks an event as done, even if the event will never happen; moments without an event are ignored.
     fn finish(&self, moment: Moment) {
         let Ok(place) = self.moments.binary_search(&moment) else { return };
         let mut done = self.lock();
@@ -102,7 +102,8 @@ impl Ends {
         Self { front, ends_ns }
     }
 
-    /// Waits until all sessions have ended that ended before this time in the capture; returns false on a stop.
+    /// Waits until all sessions that ended before this time in the capture have ended; returns false if `stop` becomes
+    /// true.
     pub fn wait(&self, begin_ns: u64, stop: &AtomicBool) -> bool {
         self.front.wait((begin_ns, 0, 0), |_| stop.load(Ordering::Relaxed))
     }
@@ -116,11 +117,11 @@ impl Ends {
 /// Role of a round trip in the order of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Role {
-    /// Moment of the round trip; `None` if it was never answered.
+    /// Moment of the round trip; `None` if the round trip was never answered.
     pub moment: Option<Moment>,
-    /// True if it is in a transaction that writes.
+    /// True if the round trip is in a transaction that writes.
     pub is_step: bool,
-    /// True if it ends such a transaction.
+    /// True if the round trip ends such a transaction.
     pub is_commit: bool,
 }
 
@@ -164,7 +165,7 @@ fn roles(session: usize, turns: &[Turn]) -> Vec<Role> {
 }
 
 impl Order {
-    /// Returns the order of these sessions.
+    /// Returns the order of the commits of these sessions.
     pub fn of(sessions: &[Session], patience: Duration) -> Self {
         let roles: Vec<_> = sessions.iter().enumerate().map(|(at, session)| roles(at, &session.turns)).collect();
         let those = |which: fn(&Role) -> bool| {
@@ -200,7 +201,7 @@ impl Order {
     }
 
     /// Waits for everything that precedes a round trip; returns false if that took too long. From then on, the server
-    /// is considered to be working on it.
+    /// is considered to be working on the round trip.
     pub fn begin(&self, session: usize, turn: usize, stop: &AtomicBool) -> bool {
         let role = self.roles[session][turn];
         let kept = role.moment.is_none_or(|moment| {
@@ -215,7 +216,7 @@ impl Order {
         kept
     }
 
-    /// Marks a round trip as done, even if it will never happen.
+    /// Marks a round trip as done, even if the round trip will never happen.
     pub fn finish(&self, session: usize, turn: usize) {
         self.asked_ns[session].store(0, Ordering::Relaxed);
         let role = self.roles[session][turn];

@@ -17,40 +17,40 @@ const STATEMENTS: usize = 1000;
 pub enum Difference {
     /// Different number of rows.
     Rows,
-    /// It fails now and did not fail in the capture.
+    /// The statement fails now and did not fail in the capture.
     FailsNow,
-    /// It failed in the capture and does not fail now.
+    /// The statement failed in the capture and does not fail now.
     FailedThen,
-    /// It fails with another SQLSTATE.
+    /// The statement fails with another SQLSTATE than in the capture.
     FailsOtherwise,
 }
 
 /// Result of one session or of all.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Finished round trips.
+    /// Number of finished round trips.
     pub turns: u64,
-    /// Statement ends that are the same as in the capture.
+    /// Number of statement ends that are the same as in the capture.
     pub same: u64,
     /// Number of statement ends counted in `same` for which the capture has no row count.
     pub uncounted: u64,
-    /// Statements with a different number of rows.
+    /// Number of statements with a different number of rows.
     pub rows_differ: u64,
-    /// Statements that fail now and did not fail in the capture.
+    /// Number of statements that fail now and did not fail in the capture.
     pub fails_now: u64,
-    /// Statements that failed in the capture and do not fail now.
+    /// Number of statements that failed in the capture and do not fail now.
     pub failed_then: u64,
-    /// Statements that fail with another SQLSTATE than in the capture.
+    /// Number of statements that fail with another SQLSTATE than in the capture.
     pub fails_otherwise: u64,
-    /// Round trips with missing or additional answers.
+    /// Number of round trips with missing or additional answers.
     pub uneven: u64,
     /// Number of replaced key values.
     pub mapped: u64,
-    /// Waits for earlier commits that timed out.
+    /// Number of waits for earlier commits that timed out.
     pub out_of_order: u64,
-    /// Round trips that were left out because they were not captured completely.
+    /// Number of round trips that were left out because they were not captured completely.
     pub left_out: u64,
-    /// Sessions that could not continue.
+    /// Number of sessions that could not continue.
     pub broken: u64,
     /// Largest delay of a round trip's start relative to the capture [ns].
     pub late_ns: u64,

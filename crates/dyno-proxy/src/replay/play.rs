@@ -45,11 +45,11 @@ pub(super) struct Stage<'a> {
 /// Progress of a running replay.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Finished round trips.
+    /// Number of finished round trips.
     pub turns: AtomicU64,
-    /// Active sessions.
+    /// Number of active sessions.
     pub sessions: AtomicU64,
-    /// Answers that differ from the capture.
+    /// Number of answers that differ from the capture.
     pub differing: AtomicU64,
 }
 
@@ -62,9 +62,9 @@ struct Player<'a> {
     /// SQLSTATE of the last error, if no other message followed it.
     refusal: Option<String>,
     outcome: Outcome,
-    /// Texts of its statements.
+    /// Texts of the session's statements.
     texts: Texts,
-    /// Index of the session, and its current transaction.
+    /// Index of the session (`place`), and its current transaction (`open`).
     place: u32,
     open: Option<Timed>,
 }

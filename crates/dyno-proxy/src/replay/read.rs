@@ -18,7 +18,7 @@ use crate::framing::text;
 pub struct Said {
     /// Type byte.
     pub tag: u8,
-    /// Kept part of its body.
+    /// Kept part of the message's body.
     pub body: Vec<u8>,
     /// True if the whole body was kept.
     pub is_whole: bool,
@@ -31,7 +31,7 @@ pub struct Said {
 pub struct Turn {
     /// Time at which the first message was sent, by the monotonic clock of the capture [ns].
     pub sent_ns: u64,
-    /// Time at which the server was ready again [ns]; `None` if it never was.
+    /// Time at which the server was ready again [ns]; `None` if the server never was.
     pub done_ns: Option<u64>,
     /// Messages of the client before any rows of a COPY.
     pub said: Vec<Said>,
@@ -43,7 +43,7 @@ pub struct Turn {
     pub status: u8,
     /// Generated keys in the rows of each statement, by the index of its end.
     pub returned: Vec<Option<Returned>>,
-    /// True if one of its statements changes data although the end of the statement does not show it.
+    /// True if a statement of the round trip changes data although the end of the statement does not show it.
     pub has_writers: bool,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
@@ -52,11 +52,11 @@ pub struct Turn {
 /// Session of the capture.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
-    /// Its number.
+    /// Number of the session.
     pub number: u32,
-    /// Its round trips.
+    /// Round trips of the session.
     pub turns: Vec<Turn>,
-    /// Time at which it ended, by the monotonic clock of the capture [ns]; `None` if it was still open.
+    /// Time at which the session ended, by the monotonic clock of the capture [ns]; `None` if it was still open.
     pub ended_ns: Option<u64>,
     /// Index of the first round trip that the server has not answered yet.
     pub(super) open: usize,
@@ -108,7 +108,8 @@ impl Session {
 }
 
 impl Session {
-    /// Returns the time of its first message, and of its end or of the last message if it was still open [ns].
+    /// Returns two times [ns]: that of the session's first message, and that of its end, or of its last message if it
+    /// was still open.
     pub fn span_ns(&self) -> (u64, u64) {
         let begin_ns = self.turns.first().map_or(0, |turn| turn.sent_ns);
         let last_ns = self.turns.last().map_or(begin_ns, |turn| turn.done_ns.unwrap_or(turn.sent_ns));
@@ -149,7 +150,8 @@ impl Turn {
         self.answers.iter().any(|said| said.tag == b'C' && (self.has_writers || !reads(&said.body)))
     }
 
-    /// Returns true if a read-only session refuses the round trip (SQLSTATE 25006), by its statements' ends and texts.
+    /// Returns true if a read-only session refuses the round trip (SQLSTATE 25006), according to the ends and texts of
+    /// its statements.
     ///
     /// Limits: calls of functions that write, and later executions of a prepared statement that locks rows, are not
     /// known.
@@ -183,7 +185,7 @@ impl Turn {
         !self.copied.is_empty() || self.answers.iter().any(is_write) || self.texts().any(is_text)
     }
 
-    /// Returns the texts of its statements.
+    /// Returns the texts of the round trip's statements.
     pub fn texts(&self) -> impl Iterator<Item = &[u8]> {
         self.said.iter().filter_map(|said| match said.tag {
             b'Q' => Some(text(&said.body).0),
@@ -204,11 +206,11 @@ fn parts(run: &Path) -> Result<Vec<PathBuf>, ReplayError> {
 
 /// A message as captured: session, time by the monotonic clock of the capture [ns], sender and content.
 pub struct Kept {
-    /// Number of the session.
+    /// Session number.
     pub session: u32,
     /// Time [ns].
     pub at_ns: u64,
-    /// True if the server sent it.
+    /// True if the server sent the message.
     pub is_server: bool,
     /// The message itself.
     pub said: Said,

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | literal number k, a string | `'lk'` |
 //! | literal number k, a number | `1000000 + k` |
-//! | parameter `$n`, at its k-th mention of any | `'pnxk'` |
+//! | parameter `$n`, at the k-th mention of any parameter | `'pnxk'` |
 //!
 //! Literals are counted from 0, in the order of the text.
 

@@ -12,9 +12,9 @@ use crate::framing::text;
 /// Number of round trips that were removed or are repeated as setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Round trips whose transaction began before or after the part.
+    /// Number of round trips whose transaction began before or after the part.
     pub outside: usize,
-    /// Round trips that set up sessions and are run first.
+    /// Number of round trips that set up sessions and are run first.
     pub set_up: usize,
 }
 

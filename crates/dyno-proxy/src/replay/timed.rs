@@ -38,15 +38,15 @@ impl Clock {
 pub struct Timed {
     /// Index of the session in the capture.
     pub session: u32,
-    /// Time at which its first message was sent [ns since 1970].
+    /// Time at which the transaction's first message was sent [ns since 1970].
     pub started_ns: u64,
-    /// Total time of its round trips [ns].
+    /// Total time of the transaction's round trips [ns].
     pub elapsed_ns: u64,
-    /// Rows of all its statements.
+    /// Number of rows of all statements of the transaction.
     pub rows: u64,
     /// First failure: its SQLSTATE, and whether the capture had the same failure.
     pub failed: Option<([u8; 5], bool)>,
-    /// True if at least one of its statements has ended.
+    /// True if at least one statement of the transaction has ended.
     pub did: bool,
 }
 
@@ -78,7 +78,7 @@ impl Timed {
         }
     }
 
-    /// Records a failure, if it is the first.
+    /// Records a failure, if it is the transaction's first one.
     pub fn fail(&mut self, state: [u8; 5], known: bool) {
         self.failed.get_or_insert((state, known));
     }

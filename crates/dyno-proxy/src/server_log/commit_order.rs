@@ -21,7 +21,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Returns the range of times that an entry with this earliest and this latest time allows.
+    /// Returns the range of times that are possible for an entry with this earliest and this latest time.
     pub fn stamp(&self, floor_ns: u64, latest_ns: u64) -> Stamp {
         // Clocks are set back.
         let is_near = self.last_ns <= latest_ns.saturating_add(SLACK_NS);

@@ -28,7 +28,7 @@ const BACKEND: usize = 23;
 /// Column: its bytes without quotes around them, and whether quotes within are doubled.
 type Field<'a> = (&'a [u8], bool);
 
-/// Returns the columns of a record, `None` if it is not one.
+/// Splits a record into its columns; returns their number, or `None` if the bytes are not a record.
 fn fields<'a>(mut rest: &'a [u8], into: &mut [Field<'a>; COLUMNS_MOST]) -> Option<usize> {
     let mut count = 0;
     loop {

@@ -55,25 +55,25 @@ impl Severity {
 pub struct Entry {
     /// Time [ns since 1970].
     pub at_ns: u64,
-    /// Number of its first line.
+    /// Number of the entry's first line.
     pub line: u64,
     /// Process id of the session at the server.
     pub pid: u32,
     /// Distinguishes sessions with the same process number, for example by their start; 0 if unknown.
     pub start: u64,
-    /// User, database and application of its session, if known.
+    /// User, database and application of the session, if known.
     pub who: Option<Arc<Who>>,
-    /// Severity.
+    /// Severity of the entry.
     pub severity: Severity,
     /// SQLSTATE, if known.
     pub state: Option<[u8; 5]>,
-    /// Message.
+    /// Message of the entry.
     pub message: Vec<u8>,
-    /// DETAIL.
+    /// DETAIL part of the entry.
     pub detail: Vec<u8>,
-    /// STATEMENT.
+    /// STATEMENT part of the entry.
     pub statement: Vec<u8>,
-    /// CONTEXT, which may have the parameters of a failed statement.
+    /// CONTEXT part of the entry, which may have the parameters of a failed statement.
     pub context: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ pub struct Reading {
     pub file: Arc<str>,
     /// Number of entries of the current file.
     pub entries: u64,
-    /// Year of times that have none.
+    /// Year for times that have no year.
     pub year: i64,
     known: HashMap<Vec<u8>, Arc<Who>>,
     last: Option<(Vec<u8>, Arc<Who>)>,

@@ -73,11 +73,11 @@ pub enum What {
 /// Event of a session.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Time of its entry [ns since 1970].
+    /// Time of the event's log entry [ns since 1970].
     pub at_ns: u64,
-    /// Earliest time that its stamp allows [ns since 1970].
+    /// Earliest time that the entry's stamp allows [ns since 1970].
     pub floor_ns: u64,
-    /// Latest time that its stamp allows [ns since 1970].
+    /// Latest time that the entry's stamp allows [ns since 1970].
     pub latest_ns: u64,
     /// Name of the log file.
     pub file: Arc<str>,
@@ -94,7 +94,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns the number of bytes of its texts.
+    /// Returns the number of bytes of the event's texts.
     pub fn size(&self) -> usize {
         match &self.what {
             What::Begun(said) | What::Done(said, _) => said.sql.len() + said.parameters.values.len(),
@@ -150,7 +150,8 @@ fn timed(mut message: Vec<u8>, detail: &[u8], line: u64, reading: &mut Reading) 
     None
 }
 
-/// Splits `0.123 ms  statement: select 1` after the unit; the duration is in nanoseconds.
+/// Returns the duration [ns] at the beginning of a text such as `0.123 ms  statement: select 1`, and the text after the
+/// unit.
 fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
     let end = text.iter().take(24).position(|byte| *byte == b' ')?;
     let rest = text[end..].strip_prefix(b" ms")?;

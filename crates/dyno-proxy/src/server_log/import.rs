@@ -150,7 +150,7 @@ impl Import {
         }
     }
 
-    /// Begins a session for a process, unless it has one.
+    /// Begins a session for a process, unless the process has a session.
     fn begin(&mut self, pid: u32, start: u64, begun_ns: u64) {
         let (shared, idle) = (&mut self.shared, &mut self.idle);
         self.sessions.entry(pid).or_insert_with(|| {

@@ -30,11 +30,11 @@ impl Read for Counted {
 /// Line of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// Its bytes without the line end; of a line longer than [`LONGEST`], only the beginning.
+    /// Bytes of the line without the line end; of a line longer than [`LONGEST`], only the beginning.
     pub bytes: &'a [u8],
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub number: u64,
-    /// False if the file ends within it.
+    /// False if the file ends within the line.
     pub is_whole: bool,
 }
 
@@ -90,7 +90,7 @@ impl Lines {
         }
     }
 
-    /// Makes the reader end early once `stop` is true.
+    /// Makes the reader stop early, once `stop` is true.
     pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }

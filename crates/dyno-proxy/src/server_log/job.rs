@@ -54,11 +54,11 @@ pub enum Form {
 pub struct File {
     /// Path of the file.
     pub path: PathBuf,
-    /// Its format.
+    /// Format of the file.
     pub form: Form,
-    /// Pattern of the text before severities; unused for csvlog and jsonlog.
+    /// Pattern of the prefix before an entry's severity; unused for csvlog and jsonlog.
     pub prefix: String,
-    /// Year for times without one.
+    /// Year for times that have no year.
     pub year: i64,
 }
 

@@ -7,17 +7,17 @@ pub enum Reason {
     Cut,
     /// The line does not have the prefix of the other lines.
     NoPrefix,
-    /// Its time cannot be parsed.
+    /// The entry's time cannot be parsed.
     NoTime,
-    /// It is longer than 16 MiB.
+    /// The entry is longer than 16 MiB.
     TooLong,
-    /// Its record does not have csvlog's columns.
+    /// The record does not have csvlog's columns.
     NoColumns,
-    /// Its line is not an object of jsonlog.
+    /// The line is not an object of jsonlog.
     NoObject,
-    /// Its line is not an object with an entry of the server.
+    /// The line is not an object with an entry of the server.
     NoPayload,
-    /// Its duration cannot be parsed.
+    /// The entry's duration cannot be parsed.
     NoDuration,
     /// A plan of `auto_explain`, whose statement is logged separately.
     Plan,
@@ -31,15 +31,16 @@ pub enum Reason {
     Textless,
     /// A COPY from the client, whose rows are not in a log.
     NoRows,
-    /// Its parameters are not in the log.
+    /// The statement's parameters are not in the log.
     NoParameters,
-    /// Its parameters may be truncated (`log_parameter_max_length`).
+    /// The statement's parameters may be truncated (`log_parameter_max_length`).
     CutParameters,
-    /// It was unfinished when its session or the log ended.
+    /// The statement was unfinished when its session or the log ended.
     Unfinished,
-    /// It belongs to a database that was not requested.
+    /// The statement belongs to a database that was not requested.
     OtherDatabase,
-    /// Its database is unknown: `log_line_prefix` needs %d; a general log must have the beginning of the connection.
+    /// The statement's database is unknown: `log_line_prefix` needs %d; a general log must have the beginning of the
+    /// connection.
     NoDatabase,
     /// A statement within a stored routine.
     Routine,

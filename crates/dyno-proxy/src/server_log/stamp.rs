@@ -104,7 +104,8 @@ impl Clock {
         Some(local)
     }
 
-    /// Returns the zone's offset at a local time [s]; if there are two, the one with this name.
+    /// Returns the zone's offset at a local time [s]; if two offsets are possible, the one with the abbreviation
+    /// `name`.
     fn offset_at(&self, local_s: i64, name: &str) -> Option<i64> {
         let mut found = None;
         for (at, one) in self.zone.iter().enumerate() {

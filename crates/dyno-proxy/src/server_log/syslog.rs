@@ -14,14 +14,14 @@ use super::input::{LONGEST, Line, Lines};
 use super::reason::Reason;
 use super::text::{Assembler, Head};
 
-/// Largest number of sessions with a pending message; beyond it, the oldest message is considered complete.
+/// Largest number of sessions with a pending message; if there are more, the oldest message is considered complete.
 const SESSIONS_MOST: usize = 1000;
 
 /// Message as read so far.
 struct Message {
     line: u64,
     stamp: Vec<u8>,
-    /// Syslog's number of the message, if it writes one.
+    /// Number that syslog gave to the message, if it writes such numbers.
     number: Option<Vec<u8>>,
     lines: Vec<Vec<u8>>,
     size: usize,

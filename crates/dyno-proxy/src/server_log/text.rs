@@ -101,7 +101,7 @@ impl<'a> Assembler<'a> {
 
     /// Adds a line; returns the entry that it completes.
     ///
-    /// `known` are time and process of a line whose prefix has none.
+    /// `known` has the time and the process of a line whose prefix has neither.
     pub fn line(
         &mut self,
         line: &[u8],

@@ -28,10 +28,10 @@ use super::target::Target;
 const PERIODS_MOST: usize = 3600;
 /// Time between two checks that the server still uses its memory [ns].
 const CHECKED_NS: u64 = 500_000_000;
-/// Share of the machine that looks may take while less than `IDLE` processors are idle.
+/// Share of the machine that looks may take while fewer than `IDLE` processors are idle.
 const BUSY: f64 = 0.0025;
 const IDLE: f64 = 0.5;
-/// Number of threads that look at a server: a process may watch many.
+/// Number of threads that look at a server; this process can watch several servers.
 static READERS: AtomicUsize = AtomicUsize::new(0);
 /// Smallest number of looks in a period.
 const LOOKS_LEAST: u64 = 10;
@@ -43,7 +43,7 @@ pub struct Activity {
     periods: Arc<Mutex<VecDeque<Json>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Reason why its memory is copied; `None` if it is mapped.
+    /// Reason why the server's memory is copied; `None` if it is mapped.
     pub unmapped: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl Job {
         }
     }
 
-    /// Returns the pace for looks that may be `paid_ns` apart at the least.
+    /// Returns the pace for looks that must be at least `paid_ns` apart.
     fn pace(&self, paid_ns: u64) -> Pace {
         Pace::Every(paid_ns.min(self.period_ns / LOOKS_LEAST).max(self.look_ns))
     }
@@ -175,7 +175,7 @@ impl Job {
         }
     }
 
-    /// Returns a state's name: empty for one without a transaction, `None` for no state.
+    /// Returns the name of a session's state: empty for a state without a transaction, `None` if there is no state.
     fn state(&self, state: u32) -> Option<&'static str> {
         let [running, fastpath] = self.target.running();
         match state {
@@ -224,7 +224,8 @@ impl Job {
     }
 }
 
-/// Share of the machine that the looks of all threads of this kind may take, by how much of it has been idle lately.
+/// Share of the machine that the looks of all threads of this kind may take, depending on how much of the machine has
+/// been idle lately.
 struct Allowed {
     share: f64,
     at_ns: u64,

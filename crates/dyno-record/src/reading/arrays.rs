@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::memory::Memory;
 
-/// Largest plausible size of an element [bytes], and number of elements.
+/// Largest plausible size of an element [bytes] (`BYTES_MOST`) and number of elements (`COUNT_MOST`).
 const BYTES_MOST: u64 = 4096;
 const COUNT_MOST: usize = 1 << 18;
 /// Size of a process's application name in the server, NUL included [bytes].
@@ -29,11 +29,11 @@ pub const STATE_AT: u64 = 40;
 pub struct Sample {
     /// Process id.
     pub pid: i32,
-    /// Address of its element of the process array.
+    /// Address of the process's element of the process array.
     pub proc: u64,
-    /// Address of its wait word.
+    /// Address of the process's wait word.
     pub word: u64,
-    /// Address of its element of the status array, once it has one.
+    /// Address of the process's element of the status array, once it has one.
     pub entry: Option<u64>,
 }
 

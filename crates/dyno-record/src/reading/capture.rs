@@ -15,7 +15,7 @@
 pub struct Found {
     /// Number of waits that at least one look found.
     pub waits: u64,
-    /// Total number of looks that found them.
+    /// Total number of looks that found these waits.
     pub looks: u64,
     /// Sum of the times of the waits, each from the first look that found it to the first that did not [ns].
     pub elapsed_ns: u64,
@@ -31,7 +31,7 @@ impl Found {
 
     /// Returns the estimated number of waits, assuming exponential lengths; at least the number seen.
     ///
-    /// `None` where no wait was found by more than one look: all that is known then is that they are short.
+    /// `None` where no wait was found by more than one look: all that is known then is that the waits are short.
     pub fn estimate(&self) -> Option<u64> {
         if self.looks <= self.waits {
             return None;

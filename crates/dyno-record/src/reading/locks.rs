@@ -83,7 +83,7 @@ impl Locks {
     }
 }
 
-/// Returns true if the process still waits for that event by that request.
+/// Returns true if the process still waits for that event because of that lock request.
 fn still(memory: &dyn Memory, arrays: &Arrays, (proc, place, event): (u64, u64, u32), asked: &Request) -> bool {
     memory.u32(proc + arrays.word) == Some(event) && memory.u64(proc + place) == Some(asked.lock)
 }

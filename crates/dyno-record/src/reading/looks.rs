@@ -21,7 +21,7 @@ use super::stretches::Pause;
 const COME_AND_GO_NS: u64 = 200_000;
 /// Interval after which changes are passed on [ns].
 const HAND_ON_NS: u64 = 10_000_000;
-/// Number of changes at which they are passed on before the interval is over.
+/// Largest number of changes that are collected; once it is reached, they are passed on before the interval is over.
 const CHANGES_MOST: usize = 1 << 14;
 
 struct Slot {

@@ -38,7 +38,7 @@ pub trait Memory {
 /// A mapping in a process's list of mappings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its addresses.
+    /// Addresses of the mapping.
     pub range: Range<u64>,
     /// Offset in the mapped object.
     pub offset: u64,

@@ -1,8 +1,8 @@
 //! Frequency of looks: as high as the allowed share of the machine permits.
 
-/// Periods between two looks [ns].
+/// Periods of looks from which the pace is chosen [ns].
 pub const PERIODS: [u64; 9] = [20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000];
-/// Share of the machine that looks may take if the user named none and no processor is spare.
+/// Share of the machine that looks may take if the user set no share and no processor is spare.
 pub const UNASKED: f64 = 0.02;
 /// Interval at which the pace is chosen anew [ns].
 pub const PACE_NS: u64 = 500_000_000;
@@ -39,8 +39,8 @@ pub struct Machine {
 
 /// Returns the shortest pace whose looks take at most the share `limit` of the machine (0: no limit).
 ///
-/// Without a limit of the user's, looks take a whole processor if there are four or more and one is idle; otherwise
-/// 2 % of the machine. `look_ns` is the CPU time of one look, sleeping and waking included.
+/// If the user set no limit, looks take a whole processor if there are four or more and one is idle; otherwise 2 % of
+/// the machine. `look_ns` is the CPU time of one look, sleeping and waking included.
 pub fn pace(limit: Option<f64>, machine: Machine, look_ns: u64) -> Pace {
     let is_spare = machine.processors >= SPARE_FROM && machine.idle >= 1.0;
     let allowed = match limit {

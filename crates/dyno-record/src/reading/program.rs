@@ -39,7 +39,7 @@ pub(super) struct Variables {
     pub header: u64,
 }
 
-/// Device, number, size and modification time of a file [s, ns].
+/// Device, inode number, size and modification time of a file [s, ns].
 type Identity = (u64, u64, u64, i64, i64);
 
 /// Program that was read last. Decoding megabytes of its code takes time, and a run reads the same server several

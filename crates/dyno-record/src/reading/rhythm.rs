@@ -21,7 +21,7 @@ pub(super) struct Rhythm {
     /// When changes were last passed on [ns].
     pub handed_ns: u64,
     decided_ns: u64,
-    /// CPU time when changes were last passed on, and at the last decision [ns].
+    /// CPU time when changes were last passed on (`cpu_ns`), and at the last decision (`decided_cpu_ns`) [ns].
     cpu_ns: u64,
     decided_cpu_ns: u64,
     looks: u64,
@@ -29,7 +29,7 @@ pub(super) struct Rhythm {
     dice: u64,
 }
 
-/// Returns idle time and total time of all processors [ticks]; zeros if the kernel does not tell them.
+/// Returns idle time and total time of all processors [ticks]; zeros if the kernel does not report them.
 pub(super) fn machine_ticks() -> (u64, u64) {
     std::fs::read_to_string("/proc/stat").ok().and_then(|text| idle_ticks(&text)).unwrap_or((0, 0))
 }

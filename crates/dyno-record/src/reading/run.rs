@@ -57,7 +57,7 @@ pub struct Running {
     begin_ns: u64,
 }
 
-/// What follows after the looks at one memory.
+/// What follows when the looks at the server's current memory end.
 enum Next {
     /// The server's new memory, once it exists.
     Memory,
@@ -74,7 +74,7 @@ struct Looking {
 }
 
 impl Looking {
-    /// Stops the looks; returns the number for the next process.
+    /// Stops the looks; returns the number that the next process will get.
     fn end(self) -> u32 {
         self.stop.store(true, Ordering::Relaxed);
         // What is still on its way is of no use: it may be of memory that is no longer the server's.
@@ -191,7 +191,7 @@ impl Running {
         }
     }
 
-    /// Converts a batch to evidence; returns its end [ns].
+    /// Converts a batch to evidence; returns the time at which the batch ends [ns].
     fn take(&mut self, batch: Batch) -> u64 {
         let Batch { changes, until_ns, stretch } = batch;
         self.sessions.process(changes);
@@ -249,7 +249,7 @@ impl Running {
         })
     }
 
-    /// Returns the events with most time: number of waits seen, estimated number of waits, and their time.
+    /// Returns the events with the most time: number of waits seen, estimated number of waits, and their time.
     fn events(&self) -> Json {
         let mut all: Vec<_> = self.sessions.found.iter().filter(|(event, _)| *event >> 24 != ACTIVITY).collect();
         all.sort_by_key(|(event, found)| (std::cmp::Reverse(found.elapsed_ns), **event));

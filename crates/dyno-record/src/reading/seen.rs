@@ -7,34 +7,34 @@ use super::stretches::Stretch;
 pub enum Seen {
     /// A process was found.
     Begin {
-        /// Its process id.
+        /// Process id of the backend.
         pid: i32,
-        /// Event that it waits for.
+        /// Event that the backend waits for.
         event: u32,
-        /// True if it did not exist at the first look.
+        /// True if the process did not exist at the first look.
         is_new: bool,
     },
-    /// It waits for a different event.
+    /// The backend waits for a different event.
     Wait {
         /// The event, 0 for none.
         event: u32,
         /// The wait that has ended.
         before: Before,
     },
-    /// Its status has changed.
+    /// The backend's status has changed.
     Status(Status),
-    /// Nothing is known of it since this time [ns], at which it was waiting.
+    /// Nothing is known of the backend since this time [ns], at which it was still in this wait.
     Unseen(u64, Before),
-    /// It has ended.
+    /// The process has ended.
     End,
 }
 
 /// A wait that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
-    /// Number of looks that found it.
+    /// Number of looks that found the wait.
     pub looks: u64,
-    /// Largest error of its length [ns].
+    /// Largest error of the wait's length [ns].
     pub within_ns: u64,
     /// Process that held the awaited resource; 0 if unknown.
     pub holder: i32,
@@ -43,9 +43,9 @@ pub struct Before {
 /// Status of a session, from its entry in the status array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// True if it is executing a statement.
+    /// True if the session is executing a statement.
     pub is_running: bool,
-    /// Number of the state, which depends on the version.
+    /// State number, which depends on the version.
     pub state: u32,
     /// Start of the state [us since 2000]; 0 for none.
     pub state_us: i64,

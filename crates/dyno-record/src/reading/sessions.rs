@@ -16,18 +16,19 @@ const YOUNG_NS: u64 = 10_000_000_000;
 /// Known facts of a process.
 struct Process {
     pid: i32,
-    /// Index of its session; `None` while it is unknown whether it is to be recorded.
+    /// Index of the process's session; `None` while it is unknown whether the process is to be recorded.
     at: Option<usize>,
-    /// Changes that are kept until that is known; `None` if the process is not to be recorded.
+    /// Changes that are kept until it is known whether the process is to be recorded; `None` if it is not to be
+    /// recorded.
     kept: Option<Vec<(u64, Seen)>>,
     begun_ns: u64,
     event: u32,
     event_ns: u64,
     status: Status,
     is_idle: bool,
-    /// True if it has waited since its statement began.
+    /// True if the process has waited since its statement began.
     has_waited: bool,
-    /// True from a gap on until its event is known again.
+    /// True from a gap in the looks on, until the event that the process waits for is known again.
     is_torn: bool,
 }
 
@@ -133,7 +134,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the identity of a process; a parallel worker gets its leader's database and user.
+    /// Returns the identity of a process; a parallel worker gets the database and the user of its leader.
     fn followed(&self, mut found: Who) -> Who {
         let of_leader = |leader: i32| self.all.iter().rev().find(|session| session.pid == leader);
         if let Some(leader) = found.leader.and_then(of_leader) {

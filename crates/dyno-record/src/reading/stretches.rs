@@ -2,7 +2,8 @@
 
 use super::pace::Pace;
 
-/// Minimum length of a gap [ns], and as a multiple of the period; anything shorter is ordinary variation of sleeps.
+/// Minimum length of a gap: at least `GAP_NS` [ns] and at least `GAP_TIMES` periods. Anything shorter is ordinary
+/// variation of sleeps.
 const GAP_NS: u64 = 1_000_000;
 const GAP_TIMES: u64 = 4;
 

@@ -10,11 +10,11 @@ use super::seen::{Change, Seen, Status};
 /// State in which looks found a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// Number of the process in the order of appearance.
+    /// Process number in the order of appearance.
     pub number: u32,
-    /// Number of the wait event; 0 for none.
+    /// Wait event number; 0 for none.
     pub event: u32,
-    /// Number of the state.
+    /// State number.
     pub state: u32,
     /// Query id; 0 for none.
     pub query_id: u64,
@@ -32,7 +32,7 @@ pub struct Sum {
 /// Server process that a look has found.
 #[derive(Debug)]
 pub struct Present {
-    /// Its process id.
+    /// Process id.
     pub pid: i32,
     event: u32,
     status: Status,
@@ -43,7 +43,7 @@ pub struct Present {
 /// Sums of the looks since the last call of [`Tally::take`].
 #[derive(Default, Debug)]
 pub struct Tally {
-    /// Processes by number, including those that ended since then.
+    /// Processes by number, including those that ended since the last call of [`Tally::take`].
     pub processes: HashMap<u32, Present>,
     sums: HashMap<Found, Sum>,
     looks: u64,

@@ -13,7 +13,7 @@ use super::pace::Pace;
 use super::program::{NOT_FIT, Program, Variables};
 use super::stretches::Pause;
 
-/// Number of looks for measuring their cost.
+/// Number of looks with which the cost of a look is measured.
 const TRIED: u64 = 2_000;
 
 /// Server that may be read.
@@ -22,7 +22,7 @@ pub struct Target {
     pub postmaster: i32,
     /// Path of the server's program.
     pub program: String,
-    /// Information from its program file.
+    /// Information from the server's program file.
     pub known: Arc<Program>,
     /// Addresses of the exported variables in the server's processes.
     variables: Variables,
@@ -31,9 +31,9 @@ pub struct Target {
 /// How a server can be read: mapped or by copies, the time of a look [ns], and why it is not mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadCost {
-    /// True if its memory is mapped, false if it is copied.
+    /// True if the server's memory is mapped, false if it is copied.
     pub is_mapped: bool,
-    /// Time of one look at all of its processes [ns].
+    /// Time of one look at all processes of the server [ns].
     pub look_ns: u64,
     /// Reason why the memory is not mapped; `None` if it is mapped.
     pub unmapped: Option<String>,

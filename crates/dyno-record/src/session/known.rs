@@ -13,7 +13,7 @@ pub struct Known {
     pub next_wait: u64,
     /// Cost of the current note's probe [ns].
     pub price_ns: u64,
-    /// Class of waits that is no longer recorded if that probe is removed; 0 if there is none.
+    /// Class of waits that is no longer recorded if the current note's probe is removed; 0 if there is none.
     pub class: u8,
     /// Time spent in waits of each class since the last check [ns].
     pub waited_ns: [u64; 16],

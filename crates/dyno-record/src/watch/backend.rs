@@ -45,7 +45,7 @@ pub enum Seen {
     Wait(Option<u32>),
     /// A statement begins.
     TakeUp(crate::probes::Kind),
-    /// Its query id.
+    /// Query id of the statement.
     QueryId(u64),
     /// The process was taken off the processor (`true`) or put on it.
     Switch(bool),
@@ -107,7 +107,8 @@ impl Backend {
         Ok(event)
     }
 
-    /// Watches the process's wait word if the process already has its place in shared memory; returns true if it has.
+    /// Watches the process's wait word if the process already has its place in shared memory; returns true in that
+    /// case.
     ///
     /// # Errors
     /// The kernel refuses the watchpoint.

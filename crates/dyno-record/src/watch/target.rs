@@ -36,7 +36,7 @@ pub struct Target {
     pub client_read: u32,
     /// Address of `my_wait_event_info` in the processes.
     pub pointer: u64,
-    /// Value of that pointer before a process has its place in shared memory.
+    /// Value of the pointer `my_wait_event_info` before a process has its place in shared memory.
     pub before: u64,
     /// Where statements are published; `None` if the code is not as expected.
     pub layout: Option<Layout>,

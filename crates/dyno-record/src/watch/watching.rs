@@ -282,7 +282,7 @@ impl Watching {
         true
     }
 
-    /// Returns the identity of a process; a parallel worker gets its leader's database and user.
+    /// Returns the identity of a process; a parallel worker gets the database and the user of its leader.
     fn followed(&self, mut found: Who) -> Who {
         let leader = found.leader.and_then(|leader| self.backends.get(&leader)?.at);
         if let Some(leader) = leader {

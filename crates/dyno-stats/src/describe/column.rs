@@ -98,9 +98,9 @@ pub struct GroupDescription {
 /// A group within a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockDescription {
-    /// Number of the group.
+    /// Group number.
     pub group: u32,
-    /// Number of the block.
+    /// Block number.
     pub block: u32,
     /// Count, mean (after subtraction of the common `shift`), and sum of squared deviations.
     pub moments: Moments,

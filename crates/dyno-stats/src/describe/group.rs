@@ -8,7 +8,7 @@ use crate::moments::Moments;
 use crate::quantiles::{order_interval, type7_ranks};
 use crate::signed::SignedHistogram;
 
-/// Values per piece of work; fixed, so that the result does not depend on the number of threads.
+/// Number of values per piece of work; fixed, so that the result does not depend on the number of threads.
 const PIECE: usize = 1 << 18;
 
 pub(super) fn value<T: Ordered>(key: u64) -> f64 {

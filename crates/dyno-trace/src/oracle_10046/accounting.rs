@@ -17,7 +17,7 @@
 
 use super::rows::Figures;
 
-/// Largest number of entries without a parent at each depth, and of entries without an owner.
+/// Largest number of entries without a parent that are kept at each depth, and of entries without an owner.
 pub const CAP: usize = 1 << 15;
 
 /// Number of entries at which a list is first searched for entries that can be dropped. It is doubled, up to [`CAP`],
@@ -29,7 +29,7 @@ const MERGE: usize = 16;
 
 /// Figures that are summed when entries are merged.
 pub trait Sum: Copy {
-    /// Adds another sum.
+    /// Adds the figures of another entry.
     fn sum(&mut self, other: &Self);
 }
 
@@ -68,7 +68,7 @@ pub struct Entry<F> {
 #[derive(Clone, Debug)]
 pub struct Pending<F> {
     entries: Vec<Entry<F>>,
-    /// End of the last call that could have contained any of these [ns].
+    /// End of the last call that could have contained any of these entries [ns].
     floor: i64,
     /// Number of entries at which the list is shortened; at most [`CAP`].
     most: usize,
@@ -104,7 +104,8 @@ impl<F: Sum> Pending<F> {
         self.entries.is_empty()
     }
 
-    /// Records the end of a call. Entries that ended before it and are not inside it cannot be inside a later call.
+    /// Records the end of a call. Entries that ended before that time and are not inside this call cannot be inside a
+    /// later call.
     #[inline]
     pub fn pass(&mut self, end: i64) {
         self.floor = end;
@@ -292,7 +293,7 @@ impl Account {
         self.recursive - self.adopted.min(self.recursive)
     }
 
-    /// Adds another account.
+    /// Adds the figures of another account.
     pub fn add(&mut self, other: &Self) {
         self.elapsed_ns += other.elapsed_ns;
         self.calls_ns += other.calls_ns;

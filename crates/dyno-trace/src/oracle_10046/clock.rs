@@ -68,7 +68,7 @@ impl TimUnit {
 pub struct Anchor {
     /// Error of the clock: stamp minus the time by the old anchor [ns]; [`NONE`] for the first anchor.
     pub residual_ns: i64,
-    /// Error of all earlier times if this is the first anchor [ns]: they have to be shifted by it.
+    /// Error of all earlier times if this is the first anchor [ns]: they have to be shifted by this error.
     pub shift_ns: Option<i64>,
 }
 

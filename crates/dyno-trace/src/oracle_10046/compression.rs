@@ -33,8 +33,8 @@ impl fmt::Display for Compression {
 }
 
 impl Compression {
-    /// Detects the compression from the first bytes of a file. lzma has no signature: a file counts as lzma if it has
-    /// the usual properties, a power of two as dictionary size, and an unknown or plausible size.
+    /// Detects the compression from the first bytes of a file. lzma has no signature: a file counts as lzma if its
+    /// header has the usual properties byte, a power of two as dictionary size, and an unknown or plausible size.
     pub fn of(first: &[u8]) -> Self {
         match first {
             [0x1f, 0x8b, ..] => Compression::Gzip,

@@ -11,11 +11,11 @@ use super::record::CallKind;
 /// Names of the call kinds other than LOB calls, by number.
 pub const KINDS: [&str; 8] = ["parse", "exec", "fetch", "unmap", "sort unmap", "close", "lob", "rpc exec"];
 
-/// Class of think time.
+/// Number of the class of think time.
 pub const IDLE: u8 = Class::Idle as u8;
-/// Class of CPU time.
+/// Number of the class of CPU time.
 pub const CPU: u8 = Class::Cpu as u8;
-/// Class of everything unknown.
+/// Number of the class of everything unknown.
 pub const OTHER: u8 = Class::Other as u8;
 
 /// Event whose long waits are think time.
@@ -52,7 +52,7 @@ pub fn kind_of(kind: CallKind) -> u16 {
     }
 }
 
-/// Largest number of distinct names; all later ones count as the last. Damaged traces contain random names.
+/// Largest number of distinct names; all later names count as the last name. Damaged traces contain random names.
 const NAMES_MAX: usize = 1 << 16;
 
 /// Distinct names in the order of their first appearance, found by a hash that the caller computes.

@@ -60,7 +60,7 @@ fn most_rows(early: bool) -> usize {
 /// Options for one file of an import.
 #[derive(Clone, Debug, Default)]
 pub struct FileOptions {
-    /// Number of the file in the run.
+    /// File number in the run.
     pub file: u32,
     /// Number that is added to the file's session and context numbers to make them unique in the run.
     pub base: u32,
@@ -83,7 +83,7 @@ pub struct Evidence {
     /// Running number of the first buffered wait.
     waits_from: u64,
     wait_parts: Parts,
-    /// True for calls, and true for waits, if a buffered row can still be shifted.
+    /// For calls and for waits: true if a buffered row can still be shifted.
     early: (bool, bool),
     links: Links,
     spill: Spill,

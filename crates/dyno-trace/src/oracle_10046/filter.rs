@@ -20,7 +20,7 @@ pub enum Field {
     Event,
     /// Common class of the event.
     Class,
-    /// Kind of the call; for a wait, that of its owner.
+    /// Kind of the call; for a wait, the kind of its owner.
     Kind,
     /// Key of the statement.
     Statement,
@@ -36,11 +36,11 @@ pub enum Field {
     Service,
     /// SESSION ID, or the process if there is none.
     Session,
-    /// Container.
+    /// Container of the session.
     Container,
     /// Path of the file as given.
     File,
-    /// Recursion depth; for a wait, that of its owner.
+    /// Recursion depth; for a wait, the depth of its owner.
     Depth,
     /// Object number of a wait.
     Object,
@@ -61,7 +61,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// All fields with their names; the last two cannot be grouped by.
+    /// All fields with their names; the last two cannot be used to group items.
     pub const ALL: [(&'static str, Self); 21] = [
         ("event", Self::Event),
         ("class", Self::Class),
@@ -97,7 +97,7 @@ impl Field {
         grouping.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
     }
 
-    /// Returns true if its values are numbers.
+    /// Returns true if the field's values are numbers.
     pub fn is_number(self) -> bool {
         self >= Self::Depth
     }
@@ -121,7 +121,7 @@ pub enum Value<'a> {
 
 /// Items with fields.
 pub trait Fields {
-    /// Returns the value of a field.
+    /// Returns the value of a field of this item.
     fn value(&self, field: Field) -> Value<'_>;
 }
 

@@ -24,13 +24,13 @@ pub struct Facts {
     pub host: String,
     /// Instance.
     pub instance: String,
-    /// Number of the instance in its cluster.
+    /// Instance number in the cluster.
     pub instance_number: String,
     /// Database.
     pub database: String,
     /// Unique name of the database.
     pub database_unique: String,
-    /// Number of the database.
+    /// Identifier of the database (DBID).
     pub database_id: String,
     /// Role of the database, such as `PRIMARY`.
     pub role: String,

@@ -4,7 +4,8 @@
 //! calls (with its sign), and what no wait explains between calls. So the lines of a profile without a filter add up to
 //! the elapsed time of the sessions.
 //!
-//! Grouped by event, the usual request, an item costs an array index; grouped by anything else, a small hash map.
+//! If items are grouped by event, which is the usual request, an item costs an access to an array; if they are grouped
+//! by anything else, it costs a look-up in a small hash map.
 
 mod from_run;
 mod item;
@@ -62,8 +63,8 @@ pub const KIND_SUMS: [&str; 10] = [
     "self_current_reads",
 ];
 
-/// Durations of a group: of its waits, of its calls' CPU, and of the unexplained time in its calls. They are kept
-/// apart, since a quantile over all three would mean nothing.
+/// Durations of a group: those of its waits, those of its calls' CPU time, and those of the unexplained time in its
+/// calls. They are kept apart, since a quantile over all three would mean nothing.
 pub type Lines = [Line; 3];
 
 /// Returns the index into [`Lines`] of an item.
@@ -75,7 +76,7 @@ pub(super) fn slot(what: What) -> usize {
     }
 }
 
-/// A map from a group's numbers to its line.
+/// A map from the numbers that identify a group to the group's line.
 type Groups = HashMap<[i64; BY_MAX], (Item, usize), BuildHasherDefault<NumberHasher>>;
 
 /// Sums over the items of one file.

@@ -33,10 +33,10 @@ const HEADER_LINES_MAX: usize = 200;
 /// Options of a reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// Number of the file among those read.
+    /// File number among those read.
     pub file: u32,
-    /// Unit of `e`, `ela` and `tim` [ns]: 1000, in 8i 10^7, in some 9i 1024. `None`: determined from the header's
-    /// version and the stamps.
+    /// Unit of `e`, `ela` and `tim` [ns]: usually 1000, but 10^7 in 8i and 1024 in some files of 9i. `None`: determined
+    /// from the header's version and the stamps.
     pub unit_ns: Option<i64>,
     /// Shortest message from the client that counts as think time [ns].
     pub think_time_ns: i64,
@@ -70,7 +70,7 @@ pub struct Reader<S> {
     pub sink: S,
     /// Sessions in the order of their first appearance.
     pub sessions: Vec<Session>,
-    /// Events.
+    /// Events of the file.
     pub events: Events,
     /// Names of LOB calls; their kinds follow those of [`KINDS`](super::events::KINDS).
     pub lob_calls: Names,
@@ -251,7 +251,7 @@ impl<S: Sink> Reader<S> {
         number
     }
 
-    /// Returns the statement and the parsing user of a cursor; an unknown cursor gets a new statement.
+    /// Returns the statement of a cursor and the user who parsed it; an unknown cursor gets a new statement.
     #[inline]
     fn statement(&mut self, cursor: u64, at: Place) -> (u32, i64) {
         if cursor == 0 || !self.reading.statements {

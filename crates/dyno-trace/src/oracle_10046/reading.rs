@@ -13,7 +13,7 @@ pub(super) const FIRST: usize = 1 << 20;
 /// Options for reading a file.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Number of the file among those read: [`Batch::file`].
+    /// File number among those read: [`Batch::file`].
     pub file: u32,
     /// True if binds become records.
     pub binds: bool,

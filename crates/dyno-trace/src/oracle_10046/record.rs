@@ -20,7 +20,7 @@ pub struct Text {
 /// A stretch of a trace and the records that begin in it.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Number of the file among those read, in the order given.
+    /// File number among those read, in the order given.
     pub file: u32,
     /// Byte offset of `bytes[0]` in the (uncompressed) file.
     pub offset: u64,
@@ -65,7 +65,7 @@ pub enum Record {
         /// Cursor number.
         cursor: u64,
     },
-    /// One bind of the section above.
+    /// One bind of the preceding BINDS section.
     Bind(Bind),
     /// ERROR.
     Error(Failure),
@@ -108,9 +108,9 @@ pub enum CallKind {
 pub struct Call {
     /// Cursor number; 0 for calls without one.
     pub cursor: u64,
-    /// CPU time, including recursive children.
+    /// CPU time as written in the file [µs, or 10 ms in 8i], including recursive children.
     pub c: i64,
-    /// Elapsed time, including recursive children and waits.
+    /// Elapsed time, including recursive children and waits, in the file's unit.
     pub e: i64,
     /// Blocks read physically.
     pub p: i64,
@@ -118,7 +118,7 @@ pub struct Call {
     pub cr: i64,
     /// Blocks read in current mode.
     pub cu: i64,
-    /// Rows.
+    /// Number of rows.
     pub r: i64,
     /// End on the trace's own clock.
     pub tim: i64,
@@ -149,7 +149,7 @@ pub struct Wait {
     pub cursor: u64,
     /// Event name.
     pub nam: Text,
-    /// Elapsed time.
+    /// Elapsed time, in the file's unit.
     pub ela: i64,
     /// All parameters as written, from the value of `ela=` to ` obj#=` or ` tim=`, exclusive: `file#=10 block#=43953
     /// class#=1`. [`Batch::parameters`] parses them.
@@ -197,9 +197,9 @@ pub struct Cursor {
     pub len: i64,
     /// Recursion depth.
     pub dep: u8,
-    /// Parsing user.
+    /// Id of the parsing user.
     pub uid: i64,
-    /// Login user.
+    /// Id of the login user.
     pub lid: i64,
     /// Command code.
     pub oct: i64,
@@ -222,13 +222,13 @@ pub struct Cursor {
 pub struct Stat {
     /// Cursor number.
     pub cursor: u64,
-    /// Number of the line in the plan.
+    /// Line number in the plan.
     pub id: i64,
-    /// Rows.
+    /// Number of rows.
     pub cnt: i64,
     /// Number of the parent line; 0 at the root.
     pub pid: i64,
-    /// Position among its siblings.
+    /// Position of the line among its siblings.
     pub pos: i64,
     /// Object number.
     pub obj: i64,
@@ -239,7 +239,7 @@ pub struct Stat {
 /// A bind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bind {
-    /// Number of the bind.
+    /// Bind number.
     pub number: i64,
     /// Data type code.
     pub dty: i64,
@@ -258,7 +258,7 @@ pub struct Bind {
 pub struct Failure {
     /// Cursor number.
     pub cursor: u64,
-    /// Number of the error.
+    /// Error number.
     pub err: i64,
     /// Time on the trace's own clock.
     pub tim: i64,

@@ -57,7 +57,7 @@ pub enum Refusal {
         path: PathBuf,
         /// Offset of the first byte that text does not contain.
         offset: u64,
-        /// The byte.
+        /// Value of that byte.
         byte: u8,
     },
     /// UTF-16 text.

@@ -46,7 +46,7 @@ impl Figures {
         self.current = self.current.saturating_add(other.current);
     }
 
-    /// Returns these figures minus those of another call.
+    /// Returns these figures minus the figures of another call.
     #[inline]
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
@@ -67,11 +67,11 @@ pub struct CallRow {
     pub number: u64,
     /// Position in the file.
     pub place: Place,
-    /// Number of the session in the file.
+    /// Session number in the file.
     pub session: u32,
-    /// Number of the context in the file.
+    /// Context number in the file.
     pub context: u32,
-    /// Number of the statement in the registry, or [`NO_STATEMENT`].
+    /// Statement number in the registry, or [`NO_STATEMENT`].
     pub statement: u32,
     /// Kind: see [`super::events::KINDS`]; LOB calls are numbered by name after them.
     pub kind: u16,
@@ -97,7 +97,7 @@ pub struct CallRow {
     pub elapsed_ns: i64,
     /// CPU time, inclusive [ns]; [`NONE`] if missing.
     pub cpu_ns: i64,
-    /// Rows; [`NONE`] if missing.
+    /// Number of rows; [`NONE`] if missing.
     pub rows: i64,
     /// Blocks read physically, inclusive; [`NONE`] if missing.
     pub physical: i64,
@@ -113,7 +113,7 @@ pub struct CallRow {
     pub plan_hash: i64,
     /// Bytes of a LOB call; [`NONE`] for other calls.
     pub lob_bytes: i64,
-    /// Parsing user of the cursor; [`NONE`] if missing.
+    /// Id of the user who parsed the cursor; [`NONE`] if missing.
     pub user_id: i64,
 }
 
@@ -132,15 +132,15 @@ pub struct WaitRow {
     pub number: u64,
     /// Position in the file.
     pub place: Place,
-    /// Number of the session in the file.
+    /// Session number in the file.
     pub session: u32,
-    /// Number of the context in the file.
+    /// Context number in the file.
     pub context: u32,
-    /// Number of the statement in the registry, or [`NO_STATEMENT`].
+    /// Statement number in the registry, or [`NO_STATEMENT`].
     pub statement: u32,
-    /// Number of the event in the file's [`super::events::Events`].
+    /// Event number in the file's [`super::events::Events`].
     pub event: u32,
-    /// True if it is think time: a wait for a message from the client that was at least as long as the think-time
+    /// True if the wait is think time: a wait for a message from the client that was at least as long as the think-time
     /// limit.
     pub think: bool,
     /// Cursor number.
@@ -175,11 +175,11 @@ pub struct Owner {
 pub struct Belongs {
     /// Position in the file.
     pub place: Place,
-    /// Number of the session in the file.
+    /// Session number in the file.
     pub session: u32,
-    /// Number of the statement in the registry, or [`NO_STATEMENT`].
+    /// Statement number in the registry, or [`NO_STATEMENT`].
     pub statement: u32,
-    /// Wall clock at its `tim` [ns]; [`NONE`] if it has none.
+    /// Wall clock at the record's `tim` [ns]; [`NONE`] if the record has none.
     pub at_ns: i64,
 }
 
@@ -209,7 +209,7 @@ pub struct Context {
 /// A statement seen for the first time in this file.
 #[derive(Clone, Copy, Debug)]
 pub struct NewStatement<'a> {
-    /// Number of the statement in the registry.
+    /// Statement number in the registry.
     pub number: u32,
     /// Key of the statement.
     pub key: &'a str,
@@ -259,9 +259,9 @@ pub trait Sink {
     fn plan(&mut self, batch: &Batch, stat: &Stat, plan_hash: i64, at: Belongs) {}
     /// Receives the head of a BINDS section.
     fn binds(&mut self, cursor: u64, at: Belongs) {}
-    /// Receives a bind of the section above.
+    /// Receives a bind of the preceding BINDS section.
     fn bind(&mut self, batch: &Batch, cursor: u64, bind: &Bind, at: Belongs) {}
-    /// Receives ERROR; `call` is the number of the call before it on the same cursor.
+    /// Receives ERROR; `call` is the number of the preceding call on the same cursor.
     fn failure(&mut self, cursor: u64, error: i64, tim: i64, call: Option<u64>, at: Belongs) {}
     /// Receives XCTEND.
     fn transaction(&mut self, rollback: bool, read_only: bool, tim: i64, at: Belongs) {}

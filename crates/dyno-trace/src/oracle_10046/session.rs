@@ -25,9 +25,9 @@ struct Untimed {
 /// A span on the trace's clock [ns].
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Start.
+    /// Start of the span.
     pub start: i64,
-    /// End.
+    /// End of the span.
     pub end: i64,
 }
 
@@ -38,11 +38,11 @@ pub struct Session {
     pub name: String,
     /// Process id, from the header or from trcsess; empty if unknown.
     pub process: String,
-    /// Cursors and their statements.
+    /// Cursors of the session, and their statements.
     pub cursors: Cursors,
-    /// Wall clock.
+    /// Wall clock of the session.
     pub clock: Clock,
-    /// Current attributes.
+    /// Current attributes of the session.
     pub context: Context,
     /// Number of the attributes in the file; `None` after a change.
     pub context_number: Option<u32>,
@@ -50,7 +50,7 @@ pub struct Session {
     pub account: Account,
     /// First `tim` of the first segment and last `tim` of the last segment [ns].
     pub tims: Option<(i64, i64)>,
-    /// Wall clock of the first row [ns]; `None` before it.
+    /// Wall clock of the first row [ns]; `None` before the first row.
     pub started_ns: Option<i64>,
     /// Running numbers of the first call and the first wait whose times have no anchor.
     pub unanchored: (u64, u64),

@@ -31,7 +31,7 @@ pub(super) fn first_bytes(file: &File, bytes: u64, path: &Path) -> Result<Vec<u8
     Ok(first)
 }
 
-/// Replaces the content of `to` with up to `count` bytes from `offset` on; fewer at the end of the file.
+/// Replaces the content of `to` with `count` bytes of the file from `offset` on, or with fewer if the file ends before.
 fn fill(file: &File, offset: u64, count: usize, to: &mut Vec<u8>) -> io::Result<()> {
     // What was there before need not be wiped: it is overwritten, or cut off below.
     to.resize(count, 0);
@@ -63,7 +63,7 @@ struct Plan<'a> {
     options: Options,
 }
 
-/// A piece as read by a worker, independently of what precedes it.
+/// A piece as a worker read it, independently of what precedes the piece.
 struct Piece {
     /// Start of the piece; `None` if no record was found after the cut.
     start: Option<u64>,
@@ -204,7 +204,7 @@ impl<E: From<Refusal>> Joiner<'_, '_, E> {
 }
 
 /// Reads the whole file. The calling thread joins the pieces in the order of the file; while the next piece is not
-/// ready, it lexes one itself.
+/// ready, the calling thread lexes a piece itself.
 pub(super) fn read<E: From<Refusal>>(
     file: &File,
     bytes: u64,

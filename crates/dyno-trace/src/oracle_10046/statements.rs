@@ -81,7 +81,7 @@ impl Registry {
         (number, true)
     }
 
-    /// Returns true if a later file's text took the key that an earlier file's should have.
+    /// Returns true if the text of a later file got the key that the text of an earlier file should have.
     pub fn is_disordered(&self) -> bool {
         self.shared().disordered
     }
@@ -114,11 +114,11 @@ pub struct Statements {
 /// Novelty of the last statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Already known.
+    /// The statement is already known.
     Known,
-    /// New in this file.
+    /// The statement is new in this file.
     InFile,
-    /// New in the run: no file has had it before.
+    /// The statement is new in the run: no file has had it before.
     InRun,
 }
 
@@ -174,9 +174,9 @@ impl Statements {
 /// Facts about a cursor; kept after CLOSE, since a cached cursor is used again.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Number of the statement.
+    /// Statement number.
     pub statement: u32,
-    /// Parsing user; [`NONE`] if the text is unknown.
+    /// Id of the parsing user; [`NONE`] if the text is unknown.
     pub user_id: i64,
     /// Plan hash value of the last call; [`NONE`] if none was reported.
     pub plan_hash: i64,

@@ -13,9 +13,9 @@ use dyno_trace::oracle_10046::refusal::Refusal;
 /// Result of a reading, with absolute positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Offset, line, record.
+    /// For each record: its offset, its line, and its text.
     pub records: Vec<(u64, u64, String)>,
-    /// Offset, line, reason, sample.
+    /// For each unreadable stretch: its offset, its line, the reason, and a sample.
     pub unread: Vec<(u64, u64, Reason, String)>,
     /// Number of bytes in all batches together.
     pub bytes: u64,

@@ -58,7 +58,7 @@ pub struct FlashSpec {
 /// Kind of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Writes in order, from where the last such phase ended, up to the middle.
+    /// Writes in order, from where the last phase of this kind ended, up to the middle of the file or device.
     FirstWrite,
     /// Large writes in order, up to the end of the file or device.
     Fill,

@@ -149,7 +149,7 @@ fn end(open: Option<Open>, of_sql: &mut HashSet<u32>, reading: &mut Reading, on:
     on(event(at_ns, line, thread, who, what, reading), reading);
 }
 
-/// Returns user and database of `app@localhost on shop using TCP/IP`.
+/// Returns user and database from a text such as `app@localhost on shop using TCP/IP`.
 fn login(argument: &[u8]) -> (&[u8], &[u8]) {
     let whole = argument.len();
     let on = memchr::memmem::rfind(argument, b" on ").unwrap_or(whole);

@@ -11,9 +11,9 @@
 //! from orders;
 //! ```
 //!
-//! The stamp is the second in which the statement began, in UTC. A `use` before the stamp is the log's own and names
-//! the database of the statement; a client's `use` is a text and so follows the stamp. Lines of a text that look like
-//! the head of another entry belong to the text unless a semicolon ends the line before.
+//! The stamp is the second in which the statement began, in UTC. A `use` before the stamp was written by the server
+//! itself and names the database of the statement; a client's `use` is a text and so follows the stamp. Lines of a text
+//! that look like the head of another entry belong to the text unless a semicolon ends the line before.
 //!
 //! Limits: a slow log does not say which statements failed.
 
@@ -125,7 +125,7 @@ fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     line[at..].split(|byte| *byte == b' ').next()
 }
 
-/// Returns the stamp of `SET last_insert_id=1,insert_id=2,timestamp=1795916102;`.
+/// Returns the time stamp from a line such as `SET last_insert_id=1,insert_id=2,timestamp=1795916102;`.
 fn stamp(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"SET ")?.strip_suffix(b";")?;
     let stamp = rest.split(|byte| *byte == b',').next_back()?.strip_prefix(b"timestamp=")?;

@@ -38,7 +38,7 @@ pub enum Ending {
 /// Parse and bind of a statement that has not been executed yet.
 struct Pending {
     said: Said,
-    /// Start of its first step [ns].
+    /// Start of the statement's first step [ns].
     begun_ns: u64,
     /// True if the log shows that the statement was parsed just before; false if it had been prepared earlier.
     is_parsed: bool,
@@ -89,7 +89,7 @@ pub struct Counts {
 pub struct Session {
     /// Follower, which writes what the session did.
     pub follower: Box<Follower>,
-    /// Distinguishes it from other sessions with the same process number; 0 if unknown.
+    /// Distinguishes this session from other sessions with the same process number; 0 if unknown.
     pub start: u64,
     /// User and database, if known.
     pub who: Option<Arc<Who>>,

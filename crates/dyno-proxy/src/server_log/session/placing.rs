@@ -54,8 +54,8 @@ impl Session {
         self.stamp = stamp;
     }
 
-    /// Chooses the times of a round trip, and writes the answer of the previous one; returns when the new one was
-    /// sent and answered [ns].
+    /// Chooses the times of a round trip, and writes the answer of the previous one; returns when the new round trip
+    /// was sent and answered [ns].
     pub(super) fn place(
         &mut self,
         (begun_ns, until_ns): (u64, u64),
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// Returns the moment of the last round trip if it ended outside a transaction [ns]: for a lone COMMIT, when it was
-    /// sent; for others, when they ended. Later calls return `None`.
+    /// sent; for any other round trip, when it ended. Later calls return `None`.
     pub fn take_moment(&mut self) -> Option<u64> {
         self.moment_ns.take()
     }

@@ -125,7 +125,7 @@ impl Folder {
         Ok(Self { dir: dir.to_owned(), small, shared: Mutex::default() })
     }
 
-    /// Returns the path.
+    /// Returns the path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -59,7 +59,7 @@ impl<K: LateRow> LateRows<K> {
         self.recent[..self.used].get_mut(at)
     }
 
-    /// Shifts the starts of a session's rows, from the one at `from` on.
+    /// Shifts the starts of a session's rows, from the row at `from` on.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let settled = self.columns.rows();
         self.columns.shift(session, from, by_ns);

@@ -78,9 +78,9 @@ pub struct Links {
 /// Kind of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linked {
-    /// From a call to its parent.
+    /// The link leads from a call to its parent.
     Call,
-    /// From a wait to its owner.
+    /// The link leads from a wait to its owner.
     Wait,
 }
 

@@ -25,7 +25,7 @@ impl Spill {
         Self { path: aside_of(&dir.join(format!("f{number:06}.spill"))), file: None, end: 0 }
     }
 
-    /// Returns true if a number stands for several spilled ones.
+    /// Returns true if a number stands for several spilled numbers.
     #[inline]
     pub fn holds(item: u64) -> bool {
         item & MARK != 0

@@ -21,9 +21,9 @@ pub struct Kept {
     values: [i64; 3],
     /// Number that identifies the parameters' names.
     names: u32,
-    /// Id of its owner; [`NONE`] without one.
+    /// Id of the wait's owner; [`NONE`] if there is no owner.
     owner: i64,
-    /// Depth of its owner; 255 without one.
+    /// Depth of the wait's owner; 255 if there is no owner.
     depth: u8,
 }
 

@@ -7,7 +7,7 @@ use super::numbers;
 use super::texts::Lines;
 use crate::oracle_10046::record::{Bind, NONE, Reason, Text};
 
-/// A bind, the start of the line after it, and the number of its lines.
+/// A bind, the start of the line after the bind, and the number of lines of the bind.
 pub(super) struct Found {
     pub bind: Option<Bind>,
     pub next: usize,

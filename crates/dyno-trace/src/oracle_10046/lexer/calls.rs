@@ -188,7 +188,7 @@ pub(super) fn lob(line: &[u8], letters: usize, base: usize) -> Careful<Call> {
     (usable.then_some(call), faults)
 }
 
-/// Reads `RPC EXEC:c=1,e=2`: no cursor, no depth, no clock.
+/// Reads a line such as `RPC EXEC:c=1,e=2`, which has no cursor, no depth and no clock.
 pub(super) fn rpc(line: &[u8]) -> Careful<Call> {
     let mut faults = Faults::default();
     let mut call = Call { kind: CallKind::Rpc, dep: 0, ..EMPTY };

@@ -32,7 +32,7 @@ pub(super) fn hash(name: &[u8]) -> u32 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The name followed by [`BEHIND`], in words; each bit of `masks` is one where a word holds bytes of it.
+    /// The name followed by [`BEHIND`], in words; a bit of `masks` is 1 where a word holds bytes of this text.
     words: [u64; WORDS],
     masks: [u64; WORDS],
     /// Number of words in use; 0 if the slot is empty.

@@ -1,5 +1,5 @@
-//! Parsers of whole numbers: eight digits at a time if the line is as expected, digit by digit with every check
-//! otherwise. Both give the same number, or the first one returns `None`.
+//! Parsers of whole numbers: eight digits at a time if the line is as expected, otherwise digit by digit with every
+//! check. Both give the same number, or the first parser returns `None`.
 
 use crate::oracle_10046::record::Reason;
 
@@ -182,7 +182,7 @@ pub(in crate::oracle_10046) fn bits(text: &[u8]) -> Result<i64, Reason> {
     unsigned(text).map(|value| value as i64)
 }
 
-/// Parses the trace's own clock: microseconds, or seconds with six decimals as some tools rewrite it.
+/// Parses a time of the trace's own clock: microseconds, or seconds with six decimals, as some tools rewrite the time.
 pub(super) fn clock(text: &[u8]) -> Result<i64, Reason> {
     let Some(point) = text.iter().position(|byte| *byte == b'.') else {
         return signed(text);

@@ -64,7 +64,7 @@ pub(super) fn quick(
     Some((wait, stop))
 }
 
-/// Reads a name that is not known yet; it must end in this line.
+/// Reads a name that is not known yet; the name must end in this line.
 #[cold]
 fn new_name(rest: &[u8], at: usize, names: &mut NameMemo, numbered: &mut u32) -> Option<Name> {
     let line = &rest[..memchr::memchr(b'\n', rest)?];

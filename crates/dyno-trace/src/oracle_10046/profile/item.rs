@@ -44,17 +44,17 @@ pub struct Item {
     pub kind: u16,
     /// Depth of the call or of the wait's owner; 255 for none.
     pub depth: u8,
-    /// Number of the statement.
+    /// Statement number.
     pub statement: u32,
-    /// Number of the context.
+    /// Context number.
     pub context: u32,
-    /// Number of the session.
+    /// Session number.
     pub session: u32,
     /// Object number of a wait; [`NONE`] if there is none.
     pub object: i64,
     /// First three parameters of a wait.
     pub parameters: [i64; 3],
-    /// Rows of the call.
+    /// Number of rows of the call.
     pub rows: i64,
 }
 
@@ -67,7 +67,7 @@ pub struct Dictionary {
     pub events: Vec<(String, u8)>,
     /// Names of LOB calls in lower case; their numbers follow those of [`KINDS`].
     pub lob_calls: Vec<String>,
-    /// Contexts.
+    /// Contexts of sessions, by number.
     pub contexts: Vec<Context>,
     /// Sessions: SESSION ID, or the process.
     pub sessions: Vec<String>,

@@ -31,7 +31,7 @@ pub struct Line {
 pub struct Negative {
     /// Number of durations.
     pub count: u64,
-    /// Sum [ns].
+    /// Sum of the durations [ns].
     pub total_ns: i128,
     /// Smallest duration, the one farthest from 0 [ns].
     pub min_ns: i64,
@@ -46,7 +46,8 @@ impl Default for Negative {
 }
 
 /// Returns the decade of a value: 0 below 1000, and one more for every power of ten. The number of bits gives the
-/// number of digits or one more (1233 / 4096 is the decimal logarithm of 2); a table decides.
+/// number of digits, or one more (1233 / 4096 is the decimal logarithm of 2); a comparison with a table of powers of
+/// ten decides which.
 #[inline]
 fn decade(value: u64) -> usize {
     let value = value | 1; // 0 as 1; no power of ten lies between the two.

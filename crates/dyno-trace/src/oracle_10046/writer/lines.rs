@@ -65,7 +65,7 @@ pub const CALLS: [&str; 18] = [
     "session",
 ];
 
-/// Returns lines of PARSE, EXEC, FETCH, CLOSE, LOB calls and their like.
+/// Returns the lines of PARSE, EXEC, FETCH, CLOSE, LOB calls and their like for a batch of calls.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -122,7 +122,7 @@ pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`waits`] needs.
 pub const WAITS: [&str; 9] = ["cursor", "event", "elapsed_ns", "parameters", "p1", "p2", "p3", "object_id", "tim"];
 
-/// Returns lines of WAIT.
+/// Returns the WAIT lines for a batch of waits.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -164,7 +164,7 @@ pub const CURSORS: [&str; 12] = [
     "error",
 ];
 
-/// Returns lines of PARSING IN CURSOR and PARSE ERROR with their texts.
+/// Returns the PARSING IN CURSOR and PARSE ERROR lines, with their texts, for a batch of cursors.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -209,7 +209,7 @@ pub fn cursors(rows: &Rows, texts: &HashMap<String, String>) -> Result<Vec<Strin
 /// Columns that [`plans`] needs.
 pub const PLANS: [&str; 7] = ["cursor", "id", "rows", "parent", "position", "object_id", "text"];
 
-/// Returns lines of STAT.
+/// Returns the STAT lines for a batch of plan rows.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -229,7 +229,7 @@ pub fn plans(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`errors`] needs.
 pub const ERRORS: [&str; 3] = ["cursor", "error", "tim"];
 
-/// Returns lines of ERROR.
+/// Returns the ERROR lines for a batch of errors.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -246,7 +246,7 @@ pub fn errors(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`transactions`] needs.
 pub const TRANSACTIONS: [&str; 3] = ["rollback", "read_only", "tim"];
 
-/// Returns lines of XCTEND.
+/// Returns the XCTEND lines for a batch of transaction ends.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -267,7 +267,7 @@ pub fn transactions(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`binds`] needs.
 pub const BINDS: [&str; 4] = ["cursor", "number", "value", "head"];
 
-/// Returns lines of BINDS sections.
+/// Returns the BINDS sections for a batch of binds.
 ///
 /// # Errors
 /// A column of the batch is missing.
@@ -289,7 +289,7 @@ pub fn binds(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`stamps`] needs.
 pub const STAMPS: [&str; 6] = ["kind", "value", "wall_ns", "zone_min", "digits", "container"];
 
-/// Returns `***` lines, APPNAME, and headers in the middle of a file.
+/// Returns the `***` lines, APPNAME lines, and headers in the middle of a file for a batch of stamps.
 ///
 /// # Errors
 /// A column of the batch is missing.
