@@ -3,7 +3,7 @@
 The program `dbdyno` is native (`crates/dyno-entry`); for every command that it does not answer itself it replaces
 itself with this program, `dbdyno-python`.
 
-Long work for which the command line is enough starts here, in parallel with the imports (`trace.early_read`).
+Long work that needs only the command line starts here, in parallel with the imports (`trace.early_read`).
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def test_machines_are_told_apart(here: Path) -> None:
 @pytest.mark.parametrize("name", ["../up", "", ".hidden", "a/b", "x" * 41, "ä"])
 def test_a_machine_has_a_plain_name(here: Path, name: str) -> None:
     refused = dbdyno("results", "push", "kept", "--ran-on", name, cwd=here)
-    assert refused.returncode == 2 and "is not the name of a machine" in refused.stderr
+    assert refused.returncode == 2 and "is not a valid machine name" in refused.stderr
     assert not (here / "kept").exists()
 
 

@@ -93,7 +93,7 @@ def test_commands_are_joined_and_piped(asked: Cell, line: str, output: str, code
         ("cat /etc/passwd", "No such file or directory"),
         ("echo a | head -n x", "not a number of lines"),
         ("echo a | sort -t, -k2", "option -t is not understood"),
-        ("echo a | sort -k 0", "not the number of a field"),
+        ("echo a | sort -k 0", "not a field number"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(asked: Cell, line: str, errors: str):

@@ -92,7 +92,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path):
             async with Servers([Cell(made, 1)], tmp_path, port=served.ports[0]):
                 pass
 
-        with pytest.raises(CellsError, match="no cell can be served there"):
+        with pytest.raises(CellsError, match="no cell can be served at this address"):
             asyncio.run(again())
 
 

@@ -123,7 +123,7 @@ def test_without_the_sizes_of_tables_reads_are_held_constant(made: Made):
     larger = arms_of(run, machine, "larger")["larger"]
     assert any("shared_buffers = 50MB" in note and "not predicted" in note for note in larger["notes"])
     assert error(larger, "mean") > 0.3
-    with pytest.raises(ModelError, match="does not know the pages"):
+    with pytest.raises(ModelError, match="does not describe the pages"):
         points_of(parse_machine("model:made", machine.toml()), axes_of(["shared_buffers=1GB"]), 1)
 
 

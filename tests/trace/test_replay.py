@@ -114,7 +114,7 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
     assert answer == [("ann", "ann!"), ("ann", "ann!"), ("bob", "bob!"), ("bob", "bob!")], done.stdout
     assert done.returncode == 1
     assert "SELECT 5 then, SELECT 6 now: select name from parent" in done.stdout
-    assert "4 generated keys are others now (public.parent.id: 4); 8 values" in done.stdout
+    assert "4 generated keys are different now (public.parent.id: 4); 8 values" in done.stdout
     assert "1 round trips were not kept whole" in done.stdout
     assert SECRET not in str(rows(run, "select * from wire"))
 
@@ -129,7 +129,7 @@ def test_numbers_that_are_no_keys_and_look_like_them_are_sent_as_captured(
         for pieces in (3, 1, 7, 1):
             connection.execute("insert into line (pieces) values (%s) returning id", [pieces])
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--writes", "--speed", "max")
-    assert "4 generated keys are others now (public.line.id: 4); 0 values" in done.stdout
+    assert "4 generated keys are different now (public.line.id: 4); 0 values" in done.stdout
     assert asked(copy, "select pieces from line order by id") == asked(place, "select pieces from line order by id")
 
 

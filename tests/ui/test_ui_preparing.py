@@ -48,7 +48,7 @@ def test_a_page_says_that_sums_are_being_made_and_then_shows_the_stretch(
 ) -> None:
     browser = Browser(tmp_path / "runs", store.folder, preparer)
     first = Seen(browser.get("/server?window=7d").text)
-    assert WAITS in first.words and f"of {WANTED} hours and days are summed up" in first.words
+    assert WAITS in first.words and f"of {WANTED} sums by hour and day are ready" in first.words
     assert any(given.get("data-follows") == "sums" for _, given in first.tags), "an open page follows"
     latest = Seen(browser.get("/latest?part=1").text).words
     assert latest.count("are summed up") == 2 and "Nothing" not in latest, "the first page says it too, of both parts"

@@ -3,9 +3,10 @@
     create threshold CD_IO_TM_W_SM_RQ comparison='>', warning=1000, critical=10000, occurrences=2
 
 A threshold belongs to a metric, or to one object of that metric (METRIC.OBJECT). At every collection the mean of the
-last `observation` values is compared with the limits. After `occurrences` consecutive means over a limit its alert
-begins; it ends at the first mean that is not over it. An alert is a sequence: each change of severity is a separate
-entry (1_1 warning, 1_2 critical, 1_3 clear). Nothing else in the model raises alerts: its disks and cells do not fail.
+last `observation` values is compared with the limits. When `occurrences` consecutive means are over a limit, an alert
+begins; it ends at the first mean that is not over the limit. An alert is a sequence: each change of severity is a
+separate entry (1_1 warning, 1_2 critical, 1_3 clear). Nothing else in the model raises alerts: its disks and cells do
+not fail.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Alert:
-    """One entry of an alert: a change of severity; `end_ns` is None while it lasts."""
+    """One entry of an alert: a change of severity; `end_ns` is None while this severity lasts."""
 
     sequence: int
     step: int
@@ -69,13 +70,13 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """Return the entry's name: the number of its sequence and of its step, such as `1_2`."""
+        """Return the entry's name: its sequence number and its step in the sequence, such as `1_2`."""
         return f"{self.sequence}_{self.step}"
 
 
 @dataclass
 class _Watch:
-    """State of a threshold for one object: its last values and severities, and its open alert."""
+    """State of a threshold for one object: the object's last values and severities, and its open alert."""
 
     values: deque[float]
     levels: deque[int]
@@ -84,7 +85,7 @@ class _Watch:
 
 @dataclass
 class Alerts:
-    """The thresholds of a cell and its alerts; may be used from several threads."""
+    """The thresholds of a cell and its alerts; safe to use from several threads."""
 
     history: deque[Alert] = field(default_factory=lambda: deque(maxlen=KEPT_ALERTS))
     _thresholds: dict[str, Threshold] = field(default_factory=dict)
@@ -116,7 +117,7 @@ class Alerts:
                     self._end(alert, alert.row, self._states[-1][0], "clear")
 
     def entries(self) -> list[Alert]:
-        """Return the alerts' entries in order of time."""
+        """Return the alerts' entries, sorted by time."""
         with self._lock:
             return list(self.history)
 
@@ -134,7 +135,7 @@ class Alerts:
             self._rewrite(lambda one: replace(one, examined_by=by) if one.name in wanted else one)
 
     def state(self, row: Row, at_ns: int) -> str:
-        """Return the severity of the metric and object in `row` at the collection of time `at_ns`."""
+        """Return the severity of the metric and object in `row` in the collection at time `at_ns`."""
         with self._lock:
             found = [states for at, states in self._states if at == at_ns]
         return found[0].get((row[2], row[1]), _LEVELS[0]) if found else _LEVELS[0]

@@ -27,7 +27,7 @@ def rows(things: Sequence[ListedObject], columns: Sequence[str]) -> str:
 
 
 def detail(things: Sequence[ListedObject], columns: Sequence[str]) -> str:
-    """Return one attribute per line, objects separated by an empty line, further lines of a value indented."""
+    """Return one attribute per line; an empty line separates objects, and further lines of a value are indented."""
     width = max((len(column) for column in columns), default=0) + 4
     blocks = []
     for thing in things:

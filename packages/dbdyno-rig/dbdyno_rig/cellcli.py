@@ -10,7 +10,7 @@
 | -n | no prompt |
 | -x | no banner |
 | -m | read-only: commands that change something are refused |
-| -xml, --xml | answers are documents |
+| -xml, --xml | answers are XML documents |
 | -v, -vv, -vvv | accepted without effect |
 
 Lines that begin with --, REM or REMARK are comments. There are no files here, so SPOOL, START and @ are refused; times
@@ -39,7 +39,7 @@ _LOOKS = re.compile(r"(?:list|describe|help)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class StartOptions:
-    """Options with which cellcli was started; `command` is None if it reads its input."""
+    """Options with which cellcli was started; `command` is None if commands come from standard input."""
 
     command: str | None = None
     xml: bool = False
@@ -71,7 +71,7 @@ def parse_options(words: Sequence[str]) -> StartOptions:
 
 
 def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> ProgramResult:
-    """Run cellcli with these arguments and this input and return its output; the exit code is the last command's."""
+    """Run cellcli with these arguments and this input; return its output and the exit code of its last command."""
     try:
         options = parse_options(words)
     except BadOptionError as error:
@@ -114,7 +114,7 @@ class Conversation:
         return f"CellCLI: modelled by dbdyno - on {now:%a %b %d %H:%M:%S UTC %Y}\n\n"
 
     def end(self) -> str:
-        """End the conversation and return the text that cellcli prints then."""
+        """End the conversation and return the text that cellcli prints at its end."""
         self.ended = True
         return "\nquitting\n\n"
 

@@ -90,7 +90,7 @@ def _refuse_others(change: Change, *words: Sequence[str], options: Sequence[str]
 
 
 def _size(change: Change) -> int | None:
-    """Return the value of `size=` [bytes] in whole units, but at least one unit; None without `size=`."""
+    """Return the value of `size=` [bytes], rounded down to whole units but at least one unit; None without `size=`."""
     if "size" not in change.options:
         return None
     given = size_bytes(text_of(change.options["size"]).upper())

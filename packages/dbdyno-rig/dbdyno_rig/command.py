@@ -1,4 +1,4 @@
-"""The command `dbdyno model cells`: modelled storage cells behind SSH, used like real ones."""
+"""The command `dbdyno model cells`: modelled storage cells behind SSH, which are used like real ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Text filters, as far as scripts that call CellCLI use them: echo, cat, grep, head, tail, sort, wc, uniq.
+"""The text filters that scripts which call CellCLI use: echo, cat, grep, head, tail, sort, wc, uniq.
 
 Each takes its arguments and its input, and returns output, errors and exit code. The common short options are
-supported; any other is refused with exit code 2 and its name. There are no files.
+supported; any other option is refused with exit code 2 and a message that names it. There are no files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Program = Callable[[Sequence[str], str], ProgramResult]
 
 
 def _options(words: Sequence[str], plain: str, valued: str = "") -> tuple[dict[str, str], list[str]]:
-    """Return short options (those in `valued` with their value), and the other words."""
+    """Return the short options among the words (those in `valued` with their values), and the other words."""
     found: dict[str, str] = {}
     rest: list[str] = []
     left = list(words)
@@ -111,7 +111,7 @@ def _sort(words: Sequence[str], given: str) -> ProgramResult:
     _no_files(rest)
     field = options.get("k", "1").split(",")[0].rstrip("nr")
     if not field.isdigit() or field == "0":
-        raise UsageError(f"{field}: not the number of a field")
+        raise UsageError(f"{field}: not a field number")
 
     def key(line: str) -> tuple[float, str]:
         text = " ".join(line.split()[int(field) - 1 :])

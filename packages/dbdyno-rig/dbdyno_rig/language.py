@@ -231,7 +231,7 @@ def _query(reader: _Reader, kind: str) -> Query:
 
 
 class _Clauses:
-    """The clauses after the names of a LIST: each at most once, in any order."""
+    """The clauses that follow the object names of a LIST: each at most once, in any order."""
 
     def __init__(self) -> None:
         self.attributes: tuple[str, ...] | None = None

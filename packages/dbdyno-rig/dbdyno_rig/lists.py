@@ -282,5 +282,5 @@ LISTS: dict[str, Callable[[CellState], list[ListedObject]]] = {
     "alerthistory": _alert_history,
     "threshold": _thresholds,
 }
-"""Function that lists the objects of each kind."""
+"""Functions that list the objects, by kind of object."""
 assert set(LISTS) == set(ATTRIBUTES)

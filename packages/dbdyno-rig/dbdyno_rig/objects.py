@@ -1,6 +1,6 @@
 """Objects that can be listed: the attributes of each kind, and those shown if none is named.
 
-Each value has two forms: as printed, and exact. Text output shows the first; `-xml` and comparisons use the second.
+Each value has three forms: as printed in text output, as printed with `-xml` (exact), and as it is compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ShownValue(NamedTuple):
 
 
 ListedObject = dict[str, ShownValue]
-"""An object: values by attribute; a missing attribute is empty."""
+"""An object: its values by attribute name; an attribute that is missing here is shown as empty."""
 
 NOTHING = ShownValue("", "", "")
 
@@ -167,7 +167,7 @@ def time_value(ns: int) -> ShownValue:
 
 
 def size_value(size_bytes: int) -> ShownValue:
-    """Return a size as a value, in the largest unit that leaves a number of 1 or more, with all its digits."""
+    """Return a size as a `ShownValue`, in the largest unit in which the number is at least 1, with all its digits."""
     number, letter = float(size_bytes), ""
     for letter_next in "KMGTP":
         if number < 1024:
@@ -189,7 +189,7 @@ def attribute_of(kind: str, name: str) -> str:
 
 
 def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
-    """Return the attributes that a query shows: those named, else all in DETAIL and XML, else the default ones.
+    """Return the attributes that a query shows: those that it names, or else the default ones (all in DETAIL and XML).
 
     Raises:
         RefusedError: There is no such attribute.

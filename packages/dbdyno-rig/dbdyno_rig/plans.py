@@ -76,7 +76,7 @@ def _in_model(directive: dict[str, str]) -> JsonObject:
 
 
 def _lines(value: Value) -> list[str]:
-    """Return the checked directives of a dbplan, one text each; no directives for '', which removes the plan."""
+    """Return the directives of a dbplan, checked, as one text each; no directives for '', which removes the plan."""
     if value in ("", []):
         return []
     directives = [value] if isinstance(value, dict) else value

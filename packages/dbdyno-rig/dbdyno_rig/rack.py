@@ -2,10 +2,10 @@
 
     virtual time = speed x wall-clock time, or less if the model cannot keep up
 
-Each cell collects at a particular second of the minute, exactly, as real cells do; it shows these values until the next
-minute. Counters start at zero whenever the cell's service starts or is restarted. The clocks of the cells show the time
-at which the rig began plus virtual time: with a speed of 60 they run sixty times too fast, and everything in the cells
-is consistent with them.
+Each cell collects exactly at its particular second of every minute, as real cells do, and shows these values until its
+next collection. Counters start at zero whenever the cell's service starts or is restarted. The clocks of the cells show
+the time at which the rig began plus virtual time: with a speed of 60 they run sixty times too fast, and everything in
+the cells is consistent with them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEPT_MINUTES = 15
 TICK_S = 0.05
 
 Row = tuple[str, str, str, float, str, str]
-"""Object type, object, metric, value, unit, kind (counter, gauge, rate)."""
+"""One value: object type, object, metric, value, unit, kind (counter, gauge, rate)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Load:
 
     Attributes:
         workload: The workload.
-        sessions: Number of its sessions.
+        sessions: Number of sessions that run it.
         seed: Seed of the model.
         settings: Machine parameters.
         beside: Further workloads on the same database, each as (sessions, workload).
@@ -130,7 +130,7 @@ class Rack:
     def advance(self, virtual_ns: int, wall_s: float = 3600.0) -> None:
         """Let `virtual_ns` of virtual time pass, or less if that takes longer than `wall_s` seconds.
 
-        Cells whose collection becomes due meanwhile collect.
+        Cells whose collection becomes due in this time collect their metrics.
         """
         end_ns = self.now_ns + virtual_ns
         limit = time.perf_counter() + wall_s
@@ -146,7 +146,7 @@ class Rack:
     def run(self, stop: threading.Event) -> None:
         """Let time pass in step with the wall clock until `stop` is set.
 
-        `reached` is the speed that the model achieves, smoothed over several seconds. What it cannot achieve in one
+        `reached` is the speed that the model achieves, smoothed over several seconds. Virtual time that is lost in one
         tick is not made up for later.
         """
         last = time.perf_counter()

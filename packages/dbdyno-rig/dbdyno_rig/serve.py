@@ -1,7 +1,7 @@
 """The SSH servers of a modelled rack: one per cell, each with a separate host key; login by public key only.
 
     session with a command -----------> shell line -----------------> output, errors, exit code
-    session without, or bare cellcli --> line by line, at a prompt if there is a terminal
+    no command, or bare cellcli -----> line by line, at a prompt if there is a terminal
 
 No line ever reaches a real shell: `shell` defines what is understood. Files, forwarding and SFTP are refused.
 """
@@ -48,7 +48,7 @@ class RackAccess:
 
     @property
     def hosts(self) -> str:
-        """Return the cells in the form of the option `--hosts`."""
+        """Return the cells as a value for the option `--hosts`."""
         host = f"[{self.listen}]" if ":" in self.listen else self.listen
         return ",".join(f"{host}:{port}" for port in self.ports)
 
@@ -75,14 +75,14 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
         raise CellsError(
             "was created by another process just now",
             where=str(path),
-            next_step="name a folder with --folder to which no other user may write",
+            next_step="use --folder to name a folder that no other user may write to",
         ) from error
     with os.fdopen(handle, "wb") as file:
         file.write(data)
 
 
 async def _session(cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
-    """Run one session: its command, or lines until it ends."""
+    """Run one session: its command, or its input lines until the input ends."""
     # The client may disconnect at any time.
     with contextlib.suppress(BrokenPipeError, ConnectionError):
         process.exit(await _Session(cell, process).run())
@@ -156,7 +156,7 @@ class _Session:
 
 
 def _talks(line: str) -> StartOptions | None:
-    """Return the options if a line only starts an interactive cellcli, or None for any other line."""
+    """Return cellcli's options if the line only starts an interactive cellcli, or None for any other line."""
     try:
         words = words_of(line)
         if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):
@@ -251,7 +251,7 @@ class Servers:
         except (OSError, ValueError, asyncssh.Error) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CellsError(
-                f"no cell can be served there: {reason}",
+                f"no cell can be served at this address: {reason}",
                 where=f"{self.listen}:{port}",
                 next_step="name a free port with --port (the other cells use the ports after it), and a file of public"
                 " keys with --keys",

@@ -107,7 +107,7 @@ def _read_quoted(line: str, at: int) -> tuple[str, int]:
 
 
 def _names(line: str, at: int) -> bool:
-    """Return True if a variable or a substitution follows a dollar sign."""
+    """Return True if the text at `at`, after a dollar sign, is a variable or a substitution."""
     char = line[at : at + 1]
     return char.isalnum() or (char != "" and char in "_({?#@*!")
 

@@ -1,8 +1,8 @@
 """Tables of known faults and releases, and the check whether a fault affects a server.
 
 `faults.tsv`: `majors` is `12-15` (PostgreSQL) or ranges of versions `10.6.0-10.6.8 10.11.0-10.11.2` (MariaDB); `fixed`
-is a minor release, and for other majors the one released on the same day (`same_day.tsv`). `condition` has words that
-must all hold:
+is a minor release; other majors have the fix in their minor release of the same day (`same_day.tsv`). `condition` is a
+list of conditions that must all hold:
 
     standby                 platform=aarch64         slot_status=lost
     index_method=gin        table_option:NAME=0      statement:jit_functions>0

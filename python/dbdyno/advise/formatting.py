@@ -1,4 +1,4 @@
-"""Figures in the sentences of rules: sizes, shares, durations, with three digits each."""
+"""Figures in the sentences of rules: sizes, shares and durations, with three significant digits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def share(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return a number such as `1,234`; below ten with decimals."""
+    """Return a number such as `1,234`; a fraction below ten has three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else _three(value)
 
 
@@ -48,7 +48,7 @@ def setting_size(wanted: float) -> str:
 
 
 def setting_bytes(text: str) -> int:
-    """Return the bytes of a setting such as `64MB`, or 0 if it is not a size.
+    """Return a setting such as `64MB` in bytes, or 0 if it is not a size.
 
     >>> setting_bytes("64MB"), setting_bytes("off")
     (67108864, 0)
@@ -63,7 +63,7 @@ def _three(value: float) -> str:
 
 
 def beginning(text: str, limit: int = 60) -> str:
-    """Return the beginning of a statement."""
+    """Return the beginning of a statement's text, as one line of at most `limit` characters."""
     words = " ".join(text.split())
     return words if len(words) <= limit else words[: limit - 1] + "…"
 

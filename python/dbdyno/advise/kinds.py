@@ -151,7 +151,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a large table in the planner's statistics: number of values, and share of the most common value."""
+    """A column of a large table in the planner's statistics: number of distinct values, share of the commonest one."""
 
     table: str
     name: str
@@ -161,7 +161,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """Mean size of a table's rows [bytes] by the planner's statistics; `known` if all its columns have statistics."""
+    """Mean size of a table's rows [bytes] in the planner's statistics; `known`: all its columns have statistics."""
 
     table: str
     bytes: float
@@ -170,7 +170,7 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class HypotheticalIndex:
-    """Result of HypoPG: the cost of a look-up by a column, without and with an index, and whether it is used."""
+    """Result of HypoPG: the cost of a look-up by a column without and with an index, and whether that index is used."""
 
     table: str
     column: str
@@ -226,7 +226,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Executions of a statement with one plan and with counted rows, and the plan node whose estimates were wrong.
+    """Executions of a statement with one plan, with their rows counted, and the plan node whose estimates were wrong.
 
     The estimates were wrong in `executions` of the `measured` executions (0: no node was wrong). Row numbers are
     medians per loop.
@@ -416,6 +416,6 @@ PLACES: dict[type, str] = {
     Mount: "/proc/mounts",
     Kernel: "/proc/sys/vm, /proc/vmstat and /proc/meminfo",
 }
-"""Description of where the rows of each kind come from, shown for what a rule reads and for what is missing."""
+"""Where the rows of each kind of evidence come from, in words; shown for what a rule reads and for what is missing."""
 MACHINE: frozenset[type] = frozenset((Stack, Layer, Device, Mount, Kernel))
 """Kinds of evidence that no database has; rules that read only these are evaluated for stack descriptions and hosts."""

@@ -33,10 +33,10 @@ class FastDevice:
 
 
 def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> tuple[tuple[int, ...], float]:
-    """Return the indexes of items that fit with the largest total gain, and an upper bound on the gain of any choice.
+    """Return the positions of items that fit and have the largest total gain, and an upper bound on any choice's gain.
 
-    Branch and bound by gain per size. If the steps are not sufficient, the gain of the choice may be below the bound;
-    otherwise it equals the bound.
+    Branch and bound by gain per size. If `steps` is too small for a complete search, the gain of the choice may be
+    below the bound; otherwise it equals the bound.
 
     Args:
         items: size and gain of each item.
@@ -66,7 +66,7 @@ def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> t
 
 
 def _fractional_gain(items: Sequence[tuple[int, float]], order: Sequence[int], room: int) -> float:
-    """Return the gain if the first item that does not fit could be divided."""
+    """Return an upper bound of the gain: the gain if the first item that does not fit could be divided."""
     total = 0.0
     for at in order:
         size, gain = items[at]

@@ -178,7 +178,7 @@ class _Asked:
 
     @property
     def _waits(self) -> bool:
-        """Return True if commits wait for the device."""
+        """Return True if commits wait for the log device."""
         return self.effects.state_result.commits_per_flush > 0 and _is_on(self.facts.setting("synchronous_commit"))
 
     def _sync(self) -> Iterator[PredictedEffect]:

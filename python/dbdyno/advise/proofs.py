@@ -124,12 +124,12 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
 
 
 def proof_folder() -> Path:
-    """Return the folder of this user's results."""
+    """Return the folder of this user's results of experiments."""
     return state_folder() / "advice"
 
 
 def save_proof(proof: Proof) -> None:
-    """Store a result beside the earlier ones.
+    """Store a result, in addition to the earlier ones.
 
     Raises:
         AdviceError: the result cannot be stored.
@@ -142,7 +142,7 @@ def save_proof(proof: Proof) -> None:
         raise AdviceError(
             f"the result cannot be stored: {said}; it is still in run {proof.run}",
             where=str(proof_folder()),
-            next_step="free space or check permissions there, or name another folder in DBDYNO_STATE",
+            next_step="free disk space or check the permissions, or name another folder in DBDYNO_STATE",
         ) from error
 
 
@@ -155,8 +155,9 @@ def stored_proofs() -> list[Proof]:
 def latest_proof(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
     """Return the most relevant result about a recommendation for an engine, or None.
 
-    That is the latest result that counts and has the proposed value; else one that counts but has another value (the
-    proposed value depends on the evidence, to which the experiment itself adds); else one from another server.
+    That is the latest result that counts for this engine and tested the proposed value; else one that counts but tested
+    another value (the experiment itself adds evidence, which may change the proposed value); else one from another
+    server.
     """
     about = [one for one in proofs if engine and (one.engine, one.rule, one.subject) == (engine, rule, subject)]
     return max(about, key=lambda one: (one.is_on_same_engine, one.proposed == proposed, one.at), default=None)

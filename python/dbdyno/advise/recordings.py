@@ -33,7 +33,7 @@ class CellWork:
 
 @dataclass(frozen=True, slots=True)
 class SlowDisk:
-    """A disk that certainly differs from its siblings: its request time, theirs, and the excess time per second."""
+    """A disk whose request time certainly differs from its siblings': both times, and the excess time per second."""
 
     cell: str
     disk: str
@@ -57,7 +57,7 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class CellLog:
-    """Work of the flash logs: redo writes, writes that bypassed them, and outliers that were prevented or not."""
+    """Work of the flash logs: redo writes, writes that bypassed them, prevented outliers, and other outliers."""
 
     writes: float
     requests: float
@@ -85,7 +85,7 @@ class SmartScans:
 class CellState:
     """How a cell answered: number of rounds, rounds answered, its first problem, restarts, and a text about its clock.
 
-    `silent_from` is the round after its last answer, from which on it was silent (None: it answered to the end).
+    `silent_from` is the first round after its last answer (None if it answered to the end).
     """
 
     name: str

@@ -38,9 +38,9 @@ class Advice:
     `stake` is the share of database time that the fix acts on, as far as it was timed (1.0 is all of it), or None if it
     was not timed. `expected` is the effect in words with the reasons: whether `stake` bounds the saving, or belongs to
     work that is not timed. `fix` has statements or settings for a person to run. `subject` is the table, index,
-    statement or setting concerned. `proposed` is the value for the rule's `setting`, as the server takes it, or "" if
-    the fix is something else. `predicted` is the effect that a calibrated machine predicts, if the advice comes from
-    such a prediction.
+    statement or setting concerned. `proposed` is the value for the rule's `setting`, in the form that the server
+    accepts, or "" if the fix is something else. `predicted` is the effect that a calibrated machine predicts, if the
+    advice comes from such a prediction.
     """
 
     sentence: str
@@ -70,8 +70,8 @@ class Rule:
 
     `condition` says in words what `judge` computes. `least` and `below` are versions of the engine as numbers (0: any).
     `setting` is the setting that an experiment would vary, "" if none can test the rule. If `of_statement` is True, the
-    rule is about single statements, so that no other load can test it. `gains` is False if the fix is expected to cost
-    no time rather than to save some.
+    rule is about single statements: only a load that runs the statement can test it. `gains` is False if the fix is not
+    expected to save time, but only to cost none.
     """
 
     name: str

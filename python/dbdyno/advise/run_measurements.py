@@ -102,7 +102,7 @@ def _mean(rows: Sequence[tuple[Any, ...]]) -> float | None:
 
 
 def _of_server(counted: list[tuple[Any, ...]], blocks: Sequence[Any]) -> JsonObject:
-    """Return rows read per transaction and live rows, by block; rows written per transaction; number of checkpoints."""
+    """Return, by block, rows read per transaction and live rows; also rows written per transaction, and checkpoints."""
     if not counted:
         return {}
     count = {block.index: sum(own["transactions"] for own in block.report["arms"]) for block in blocks}

@@ -28,7 +28,7 @@ def why_not_applicable(service: str, rule: str) -> str:
 
 
 def fix_on_service(fix: tuple[str, ...], service: str) -> list[str]:
-    """Return the fix in the form for a service where settings are changed outside SQL.
+    """Return the fix as it is carried out on a service where settings are changed outside SQL.
 
     >>> fix_on_service(("alter system set jit = off", "select pg_reload_conf()"), "Amazon RDS")
     ['-- DB parameter group of Amazon RDS: jit = off']

@@ -1,7 +1,8 @@
 """A plan that tries a change on one statement, as text that a user completes.
 
-Evidence has no values, so each parameter of the statement is a variable of the script with a range to be replaced. The
-arms vary the setting that a recommendation on this statement proposes, or else a setting chosen as an example.
+The evidence does not contain parameter values, so each parameter of the statement becomes a variable of the script,
+with a range that the user replaces. The arms vary the setting that a recommendation on this statement proposes, or else
+a setting chosen as an example.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class TracedEvent:
-    """Waits for one event."""
+    """Number and total time of the waits for one event."""
 
     name: str
     count: int

@@ -322,9 +322,9 @@ class RackMetrics(TypedDict):
 class FileColumn(TypedDict):
     """Column of a file, or of a table that is moved: its name, and its types.
 
-    `arrow` is the column's type in the file, `holds` and `staged` are the types in which PostgreSQL and MariaDB can
-    hold every value (None if there is none), `pg_type` and `mariadb_type` are the database types from which the file's
-    column was made, and `came` is the column's type in the source of a transfer.
+    `arrow` is the column's type in the file, `holds` and `staged` are the types in which PostgreSQL and MariaDB,
+    respectively, can hold every value (None if there is none), `pg_type` and `mariadb_type` are the database types from
+    which the file's column was made, and `came` is the column's type in the source of a transfer.
     """
 
     name: str
@@ -379,7 +379,7 @@ class MoveSpec(TypedDict):
 
 
 class MoveCount(TypedDict):
-    """Number of rows and the hash over them."""
+    """Number of rows, and the hash of these rows."""
 
     number: int
     rows: int

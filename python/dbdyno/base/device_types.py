@@ -52,7 +52,7 @@ class DeviceTimes(TypedDict):
 
 
 class DeviceWear(TypedDict):
-    """Wear of a flash device: erasures of its blocks, and pages."""
+    """Wear of a flash device: erasures of its blocks, and pages written by the host, programmed and trimmed."""
 
     name: str
     blocks: int

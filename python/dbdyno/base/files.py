@@ -151,7 +151,7 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = False, mode:
     """Write a file completely or not at all.
 
     Args:
-        path: where the file appears.
+        path: the path of the file.
         content: its bytes.
         durable: wait until the file is on disk under its name.
         mode: mode of the file; by default the mode of its folder decides who may read it.
@@ -225,7 +225,7 @@ def restrict_mode(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk; a folder without read permission is skipped.
+    """Wait until the directory entries of a folder are on disk; a folder without read permission is skipped.
 
     Raises:
         OSError: the folder cannot be opened or synced.

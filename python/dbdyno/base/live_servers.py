@@ -2,8 +2,8 @@
 
     live = ["db.example", "10.1.2.3:5433", "postgresql://replica.example/app"]
 
-The file is $DBDYNO_CONFIG, or dbdyno/config.toml below $XDG_CONFIG_HOME or ~/.config. A host without a port names all
-servers of that host. Two names refer to the same host if they are equal or share an address.
+The file is $DBDYNO_CONFIG, or dbdyno/config.toml below $XDG_CONFIG_HOME or ~/.config. An entry without a port means all
+servers on that host. Two names refer to the same host if they are equal or share an address.
 """
 
 from __future__ import annotations

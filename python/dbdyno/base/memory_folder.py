@@ -45,7 +45,7 @@ def _place() -> Path:
         if name and any(name == one or name.startswith(f"{one}/") for one in mounted) and os.access(name, os.W_OK):
             return Path(name)
     raise EvidenceError(
-        "there is no in-memory file system for the values",
+        "there is no in-memory file system for values that must not reach a disk",
         where=", ".join(_PLACES),
         next_step="mount a tmpfs at /dev/shm",
     )

@@ -1,4 +1,4 @@
-"""Tables of results in notebooks, escaped."""
+"""HTML tables of results for notebooks; all text in them is escaped."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class PostgresSpec(TypedDict):
 
 
 class PostgresWait(TypedDict):
-    """Sum of a wait over all sessions."""
+    """Number and total time of one wait event over all sessions."""
 
     event_type: str
     event: str
@@ -62,7 +62,7 @@ class PostgresWait(TypedDict):
 
 
 class PostgresStation(TypedDict):
-    """Work of the cores or of a device."""
+    """Work that the cores or a device did."""
 
     name: str
     servers: int

@@ -1,4 +1,4 @@
-"""Private folders for temporary files, removed with their process or soon after, however it ended.
+"""Private folders for temporary files, removed when their process ends, or later if the process was killed.
 
     folder = ScratchFolder("sql")     # <temporary folder>/dbdyno-scratch-sql-3fk2x9ab, of this user only
     folder.path

@@ -106,10 +106,10 @@ def section(
 
 
 def page_only_column(heading: Heading) -> Heading:
-    """Return the column as one that only a page shows, not a terminal."""
+    """Return a copy of the column that is shown only on pages, not on a terminal."""
     return {**heading, "page_only": True}
 
 
 def missing_measurement(what: str, why: str, next_step: str | None = None) -> MissingMeasurement:
-    """Return an entry on something not measured: what, why, and what would measure it."""
+    """Return an entry for something that was not measured: what, why, and what would measure it."""
     return {"what": what, "why": why, "next": next_step or ""}

@@ -84,7 +84,7 @@ class _Counter:
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
 
     def close(self) -> None:
-        """Stop counting and restore the previous receiver of signal numbers."""
+        """Stop counting, and restore the file descriptor that received signal numbers before."""
         signal.set_wakeup_fd(self._before)
         os.close(self._told)
 
@@ -137,7 +137,7 @@ class Listener:
         atexit.register(_set_all, signal.SIG_IGN)
 
     def mark_ended(self) -> None:
-        """Note that the command has ended: signals no longer change its result.
+        """Record that the command has ended: signals no longer change its result.
 
         A second signal still ends a process that hangs.
         """

@@ -8,9 +8,9 @@ from typing import TypedDict
 class TrendRun(TypedDict, total=False):
     """A run of the trend; all dictionaries are by arm, except `canaries` and `off`.
 
-    `values` is the value that is followed, `lows` and `highs` its interval, `levels` the arm's own level, and `failed`
-    the share of failed transactions if it is too large. `off` is the ratio of the run's canaries to the usual values,
-    and `unread` the reason why the run could not be read.
+    `values` is the value whose trend is computed, `lows` and `highs` its interval, `levels` the arm's absolute level,
+    and `failed` the share of failed transactions if it is too large. `off` is the ratio of the run's canaries to the
+    usual values, and `unread` the reason why the run could not be read.
     """
 
     run: str

@@ -30,9 +30,9 @@ WRITE_BYTES = 8192
 ROUND_TRIPS = 20
 MESSAGES = 100
 STEPS = 200_000
-"""Number of steps of the computation that a busy hyperthread of the same core slows down; about a millisecond."""
+"""Number of steps of the computation that a busy hyperthread of the same core slows down; about 1 ms in all."""
 WAKE_UPS = 40
-"""Number of wake-ups per kind for which the scheduler's choice of processor is observed; about 0.1 seconds."""
+"""Number of wake-ups per kind for which the scheduler's choice of processor is observed; about 0.1 s in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Canaries:
         busy_ratio: CPU time of a computation while all other processors compute, divided by its time while they do not;
             None if there is only one processor. Above 1 if processors are hyperthreads of one core.
         pulls: Share of woken threads that move to the waker's processor if they last ran on another one, which is busy.
-        searches: Share of woken threads that move to an idle processor if they last ran on the waker's.
+        searches: Share of woken threads that move to an idle processor if they last ran on the waker's processor.
         searches_late: The same share if the idle processor has been idle for two milliseconds.
         round_trip_ns: Time of one round trip to the server.
         folder: The folder used for the fsync measurement.

@@ -85,7 +85,7 @@ def governor(_target: Postgres, _conn: Connection) -> Check:
 
 
 def steal(_target: Postgres, _conn: Connection) -> Check:
-    """Check which share of CPU time a hypervisor has taken from this machine since boot."""
+    """Check what share of CPU time a hypervisor has taken from this machine since boot."""
     share = steal_share()
     if share is None:
         return Check("stolen CPU time", None, "not known", "", "")

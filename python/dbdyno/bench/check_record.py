@@ -63,7 +63,7 @@ def kernel_allows(pid: int) -> Check:
 
 
 def _looks(look_ns: int, unmapped: str | None) -> str:
-    """Return how the server's memory can be read, and what a missing capability would improve."""
+    """Return a text that says how the server's memory can be read, and what a missing capability would improve."""
     told = f"mode read, {look_ns / 1e3:.2f} us a look at all sessions"
     if unmapped is None:
         return told
@@ -71,7 +71,7 @@ def _looks(look_ns: int, unmapped: str | None) -> str:
 
 
 def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Check:
-    """Return whether waits can be timed exactly."""
+    """Return the check of whether waits can be timed exactly."""
     (sites, no_sites), (watch, no_watch) = of_sites, of_watch
     if sites is not None:
         also = f"; mode watch, {watch / 1e3:.2f} us" if watch is not None else ""
@@ -104,7 +104,7 @@ def _try(ask: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def _allowing_command(pid: int) -> str:
-    """Return the command that would allow more recording, run by the server's user, who needs no extra privileges."""
+    """Return the command that allows more recording; it runs as the server's user, who needs no extra privileges."""
     with contextlib.suppress(OSError, KeyError):
         owner = pwd.getpwuid(Path(f"/proc/{pid}").stat().st_uid).pw_name
         return f"sudo -u {owner} dbdyno trace record --mode watch ...; for mode sites: {_RIGHTS}"

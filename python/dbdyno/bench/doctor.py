@@ -1,4 +1,4 @@
-"""Checks of what the engine, role and machine provide for an experiment, and what the experiment lacks without it.
+"""Checks of what engine, role and machine provide for an experiment, and of what an experiment lacks if it is missing.
 
 A role without superuser rights and a server whose machine is not accessible are normal cases: each check reports what
 was found, the consequence, and the step that would change it. Nothing is changed on the server or the machine.

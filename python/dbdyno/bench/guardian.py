@@ -14,8 +14,8 @@ are sent over the pipe only, never in arguments or files. If a journal is named,
 The guardian also holds the lock of a server's settings (`claim`) and retries for hours if the server cannot be reached
 (`dbdyno.bench.restoration`).
 
-Limits: if both processes are killed at once (a container is removed, the machine stops), nothing is undone; a changed
-engine setting then stays in the server's postgresql.auto.conf. The record of settings to be restored
+Limits: if both processes are killed at the same time (a container is removed, the machine stops), nothing is undone; a
+changed engine setting then stays in the server's postgresql.auto.conf. The record of settings to be restored
 (`dbdyno.bench.engine.unrestored_settings`) remains as well, so the next run and the doctor report it.
 """
 

@@ -1,6 +1,6 @@
 """Counters of the engine and the machine at one instant, as rows of the `metrics` evidence.
 
-Of each statistics view the columns that exist in this server version are read. A view that cannot be read (version,
+From each statistics view, the columns that exist in this server version are read. A view that cannot be read (version,
 extension, privilege) is skipped without affecting the others or raising an error. Nothing is reset. Values of
 PostgreSQL's statistics are whole numbers: its milliseconds become nanoseconds, the kernel's sectors become bytes, and
 timestamps become nanoseconds since 1970.

@@ -38,14 +38,14 @@ class RepeatBlockError(TargetError):
 
 
 class SilenceDetector:
-    """Detector of time without a finished transaction; adds it to the progress text and notes it once."""
+    """Detector of time without a finished transaction; it adds this time to the progress text and reports it once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
         self.count, self.since_s, self.noted = -1, time.monotonic(), False
 
     def extend_text(self, text: str, count: int) -> str:
-        """Return `text`; if `count` has not changed for at least `SILENT_S`, add how long."""
+        """Return `text`; if `count` has not changed for at least `SILENT_S`, append for how long it has not."""
         now_s = time.monotonic()
         if count != self.count:
             self.count, self.since_s = count, now_s

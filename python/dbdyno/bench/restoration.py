@@ -1,10 +1,10 @@
 """The guardian's work after its parent has gone: carry out all undos, however long it takes.
 
 Undos are carried out in the order in which the caller passes them (the guardian passes the last one first). An undo
-that fails because the server, the network or a lock is in the way is retried after 1, 2, 4, ... s and then every
-`LONGEST_S` seconds, for at most `RETRY_FOR_S` seconds; meanwhile the other undos continue. The outcome is written to
-the journal (or stderr) at the first failure, every hour and at the end. It is also written to the record of settings to
-be restored, where the doctor finds it.
+that fails because of the server, the network or a lock is retried after 1, 2, 4, ... s and then every `LONGEST_S`
+seconds, for at most `RETRY_FOR_S` seconds; meanwhile the other undos continue. The outcome is written to the journal
+(or stderr) at the first failure, every hour and at the end. It is also written to the record of settings to be
+restored, where the doctor finds it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def is_retried(undo: Undo) -> bool:
 
 
 def _note(work: _Work, attempt: Attempt, tell: Tell, spent_s: float, retry_for_s: float) -> None:
-    """Report that an undo will be retried: once at first, then every hour; update the record after each try."""
+    """Report that an undo will be retried: at its first failure, then every hour; update the record after each try."""
     problem = "; ".join(attempt.problems)
     if work.tries == 1 or spent_s - work.reported_s >= PROGRESS_EVERY_S:
         work.reported_s = spent_s

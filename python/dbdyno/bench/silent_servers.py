@@ -1,4 +1,4 @@
-"""Servers that recently did not answer a login, so that an ending run tries each of them once, not once per undo."""
+"""Record of servers that recently did not answer a login, so that an ending run tries each only once, not per undo."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class SqlUndo:
                 time.sleep(0.25)
 
     def _outlive(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        """Wait until the backends that made the change are gone, so that it cannot take effect after its undo.
+        """Wait until the backends that made the change are gone, so that the change cannot take effect after its undo.
 
         After 3 s they are terminated.
         """
@@ -185,7 +185,7 @@ class ServerUndo:
     Devices mounted at `mounts` hold its files: they are unmounted before the folders are removed, even if the processes
     that serve them are dead.
 
-    dbdyno drew the folder names at random, so any server process that uses one of them is dbdyno's as well.
+    dbdyno drew the folder names at random, so any server process that uses one of them belongs to dbdyno as well.
     """
 
     label: str

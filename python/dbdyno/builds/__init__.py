@@ -1,1 +1,1 @@
-"""Performance in a build: the commit that made it slower, results over time, workflows for CI services."""
+"""Performance in builds: the commit that made a program slower, results over time, workflows for CI."""

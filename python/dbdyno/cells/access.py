@@ -2,8 +2,8 @@
 
 asyncssh reads that configuration too, but differs from OpenSSH in some points: a missing known_hosts file ends the
 connection, `UserKnownHostsFile none` turns the check of host keys off, a key file that is missing or has a passphrase
-ends everything, an agent's keys are tried before a named key, and each cell opens its own connection to a jump host.
-Here all of this behaves as with `ssh`, except that host keys are always checked.
+makes the connection fail, an agent's keys are tried before a named key, and each cell opens its own connection to a
+jump host. Here all of this behaves as with `ssh`, except that host keys are always checked.
 
     --key              these keys, from their files or from the agent; no other keys of the agent
     known hosts        --known-hosts, else those of the user's and the system's files that exist
@@ -92,7 +92,7 @@ class HostAccess:
 
     @property
     def own_known_hosts(self) -> Path:
-        """Return the known_hosts file to which keys are added."""
+        """Return the known_hosts file to which new host keys are added."""
         given = self.access.known_hosts
         return given or Path([*self._list_option("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
 

@@ -117,7 +117,7 @@ class _Weights:
                 self.of_cell[at] = self.of_cell.get(at, 0.0) + reading.value
 
     def requests(self, reading: Reading, rates: tuple[str, ...], same_object: bool) -> float | None:
-        """Return the requests per second behind a latency, or None if one of the rates is unknown."""
+        """Return the requests per second that weight a latency, or None if one of the rates is unknown."""
         total = 0.0
         for rate in rates:
             if same_object:
@@ -155,7 +155,7 @@ def _combine(name: str, at: Key, readings: list[Reading], weights: _Weights | No
 
 
 def _weighted_mean(name: str, readings: list[Reading], weights: _Weights) -> tuple[float | None, str]:
-    """Return the mean over requests, or None with the reason if the requests are unknown."""
+    """Return the mean weighted by requests, or None with the reason if the numbers of requests are unknown."""
     rates, same_object = request_rates(name)
     if not rates:
         return None, "no rate of its requests is known; `cells watch` has it from the counters"

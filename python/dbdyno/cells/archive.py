@@ -31,8 +31,8 @@ WRITERS = 8
 class ImportResult:
     """Result of an import: the run, its rounds and values, and what could not be imported.
 
-    `unread` are lines that could not be parsed, `errors` are errors that cells printed, `refused` concerns files
-    without metrics; `alerts` counts alerts, `described` cells with a configuration.
+    `unread` are lines that could not be parsed, `errors` are errors that cells printed, `refused` are errors about
+    files without metrics; `alerts` is the number of alerts, `described` the number of cells with a configuration.
     """
 
     run: Run
@@ -101,7 +101,7 @@ def recording_of(
     alerts: dict[str, list[dict[str, str]]] | None = None,
     facts: dict[str, dict[str, str]] | None = None,
 ) -> tuple[Run, int, int]:
-    """Write columns as a new run folder; return the run, its numbers of rounds and values; round 0 gets the alerts."""
+    """Write columns as a new run folder, alerts in round 0; return the run, and its numbers of rounds and of values."""
     rounds = _rounds([one for column in columns for one in _collections(column, column.asked_ns)])
     rounds[0].alerts = alerts or {}
     names = list(dict.fromkeys([*(column.host.name for column in columns), *(alerts or {}), *(facts or {})]))
@@ -114,7 +114,7 @@ def recording_of(
 
 
 def _collections(column: Column, now: int) -> Iterable[Column]:
-    """Yield the collections of one cell in one file: one, or one per time if a metric of an object occurs again."""
+    """Yield the collections of one cell in one file: one, or one per time if a metric of an object occurs twice."""
     readings = column.readings
     if not readings:
         return

@@ -1,9 +1,9 @@
 """Metrics of storage cells: kind, unit, meaning, and how each may be aggregated.
 
 Metric names follow a grammar: a family (CD cell disk, GD grid disk, FC flash cache ...), then what is counted (BY
-megabytes, RQ requests, TM latency, WT time waited for IORM), then which I/O (R, W, SM and LG with the border at 128
-KB), then over what (_SEC, _MIN, _RQ). A name that is not in the catalogue is not an error: its kind and meaning are
-derived from the grammar as far as possible.
+megabytes, RQ requests, TM latency, WT time waited for IORM), then which I/O (R, W, SM and LG for small and large, with
+the limit at 128 KB), then per what it is counted (_SEC, _MIN, _RQ). A name that is not in the catalogue is not an
+error: its kind and meaning are derived from the grammar as far as possible.
 
 Rules of aggregation, and their reasons:
 
@@ -222,7 +222,7 @@ def _table() -> dict[str, tuple[str, str, str]]:
 def metric(name: str) -> Metric:
     """Return the description of a metric; that of an unknown metric is derived from the grammar of its name.
 
-    That of a statistic of cellsrvstat, whose name is a sentence, is derived from the words of the name.
+    The name of a statistic of cellsrvstat is a sentence; its description is derived from the words of that sentence.
     """
     if name != name.upper():
         return _statistic(name)
@@ -256,7 +256,7 @@ def _statistic(name: str) -> Metric:
 
 
 def family_words(name: str) -> str:
-    """Return the words for a metric's family, the first part of its name: 'flash cache' for FC_IO_RQ_R."""
+    """Return the name of a metric's family, which the first part of its name defines: 'flash cache' for FC_IO_RQ_R."""
     head = name.partition("_")[0]
     return FAMILIES.get(head, head)
 

@@ -45,7 +45,7 @@ _LOOKED_AT = 20_000
 
 
 def is_cellsrvstat(text: str) -> bool:
-    """Return True if a text begins like cellsrvstat's output, not counting ExaWatcher's lines before it."""
+    """Return True if a text begins like cellsrvstat's output, apart from ExaWatcher's lines before that output."""
     return _BEGINS.search(text, 0, _LOOKED_AT) is not None
 
 

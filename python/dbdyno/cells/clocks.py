@@ -72,7 +72,7 @@ def clocks_of(asked: Mapping[int, int], times: Mapping[str, Mapping[int, int]]) 
 
 
 def duration_words(seconds: float) -> str:
-    """Return a duration in everyday words: 42 s, 5 min, 3.2 h, 12 days."""
+    """Return a duration in a suitable unit: 42 s, 5 min, 3.2 h, 12 days."""
     for size, unit in ((86_400.0, "days"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 1.5 * size or (unit == "h" and seconds >= 0.95 * size):
             return f"{round(seconds / size, 1):g} {unit}"

@@ -1,9 +1,9 @@
 """One collection of the metrics of every cell, over SSH, with the problems of each cell.
 
-CellCLI is queried with constant commands only: masks and filters of the user are applied here, never sent. XML is asked
-for first, because its values are not rounded and carry their times; if a cell does not know `-xml`, its text output is
-parsed. A cell that answers with an error or an incomplete listing, or does not answer, still has its column, with the
-problem noted.
+CellCLI is queried with constant commands only: masks and filters of the user are applied here, never sent. XML is
+requested first, because its values are not rounded and carry their times; if a cell does not know `-xml`, its text
+output is parsed. A cell that answers with an error or an incomplete listing, or does not answer, still has its column,
+with the problem noted.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def column_of(
 ) -> Column:
     """Return a cell's column: the readings whose names match `pattern`, and the first problem in words.
 
-    In a listing of `history` a metric occurs once per collection time, and an empty listing is not an error.
+    With `history`, a metric occurs once per collection time in the listing, and an empty listing is not an error.
     """
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = listing.readings

@@ -6,11 +6,11 @@ r"""Listings whose first line names their columns, such as the files in which us
     time                       cell   name     object    value
     2026-01-05T10:00:00+01:00  cel01  FL_IO_W  FLASHLOG  1,234 IO requests
 
-The header defines the columns in any order; columns other than those below are skipped. Fields are separated by `;`,
-`,`, `|`, a tab or blanks, and may be quoted. The number format is derived from all numbers together: one with both
-separators, or one that can only be a decimal, decides. If none does, 1.234 is a whole number for a counter; for any
-other metric it is reported and not used. A unit is one of CellCLI's; a unit in another language is replaced by the unit
-in the metric's definition. A time without a zone is interpreted as UTC.
+The header defines the columns in any order; columns whose names are not in `ROLES` are skipped. Fields are separated by
+`;`, `,`, `|`, a tab or blanks, and may be quoted. The number format is derived from all numbers together: a number with
+both separators, or a number that can only be a decimal, decides. If there is no such number, 1.234 is a whole number
+for a counter; for any other metric it is reported and not used. A unit is one of CellCLI's; a unit in another language
+is replaced by the unit in the metric's definition. A time without a zone is interpreted as UTC.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Header:
     delimiter: str
 
     def fields(self, line: str) -> list[str] | None:
-        """Return the fields of a row, one per column, or None if their number differs."""
+        """Return the fields of a row, one per column, or None if the row does not have one field per column."""
         if self.delimiter:
             found = _split(line, self.delimiter)
             more, at = len(found) - len(self.roles), self.roles.index("value")
@@ -163,7 +163,7 @@ def _row(header: Header, line: str, cell: str) -> dict[str, str] | None:
 
 
 def decimal_mark(values: Sequence[str]) -> str:
-    """Return the decimal separator of a listing's numbers: '.' or ','; empty if none shows it, '?' if they disagree."""
+    """Return the decimal separator of the numbers: '.' or ','; '' if no number shows it, '?' if numbers disagree."""
     marks = set()
     for value in values:
         match = _NUMBER.match(value.strip())
@@ -209,7 +209,7 @@ def _reading(line: int, row: dict[str, str], mark: str) -> Reading | str:
 
 
 def _unit(given: str, own: str, known: bool) -> str | None:
-    """Return CellCLI's unit as given, else the unit in the metric's definition; None if neither is known."""
+    """Return the unit if it is one of CellCLI's, else the unit in the metric's definition; None if there is neither."""
     if given in UNITS or not given:
         return given or own
     return own if known else None
@@ -231,7 +231,7 @@ def _value(number: str, mark: str, *, is_count: bool) -> float | None:
 
 
 def _moment(row: dict[str, str]) -> int | None:
-    """Return the time of a row in ns since 1970, or None; UTC if it has no zone."""
+    """Return the time of a row in ns since 1970, or None; a time without a zone is interpreted as UTC."""
     text = " ".join(filter(None, (row.get("date", ""), row.get("time", ""))))
     try:
         moment = datetime.fromisoformat(text)

@@ -152,8 +152,8 @@ class Group:
 def group_answers(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) -> list[Group]:
     """Group equal answers, in order of first appearance.
 
-    A cell's name in its answer is shown as <cell>, so that it can equal another's. Answers that differ only in
-    standalone numbers are equal, too: the range from the smallest to the largest is shown in place of each number.
+    A cell's name in its answer is replaced by <cell>, so that it does not make answers differ. Answers that differ only
+    in standalone numbers are equal, too: the range from the smallest to the largest is shown in place of each number.
 
     Args:
         answers: The answers.
@@ -176,7 +176,7 @@ def group_answers(answers: Iterable[Answer], own: Mapping[Host, str] | None = No
 
 
 def merge_numbers(texts: Sequence[str]) -> str:
-    """Merge texts that differ only in numbers, with the range of each number in which they differ."""
+    """Return texts that differ only in numbers as one text, with a range in place of each number that differs."""
     columns = zip(*(COUNTER.findall(text) for text in texts), strict=True)
     ends = iter([(min(own, key=_number), max(own, key=_number)) for own in columns])
 
@@ -217,7 +217,7 @@ def failure(answer: Answer) -> str | None:
 
 
 def names_of(cells: Sequence[str], all_of: int) -> str:
-    """Return text such as 'cel01, cel02 (2 of 3)'."""
+    """Return the names of cells and how many of all cells they are, such as 'cel01, cel02 (2 of 3)'."""
     return f"{', '.join(cells)} ({len(cells)} of {all_of})"
 
 

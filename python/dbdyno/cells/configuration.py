@@ -58,7 +58,7 @@ _TELLING = (
     ("flashcache", ("effectiveCacheSize",)),
     ("flashlog", ("effectiveSize",)),
 )
-"""Attributes that only one kind of object has, with that kind, in the order in which they are checked."""
+"""Attributes that identify a kind of object, with that kind, in the order in which they are checked."""
 
 
 def kind_of(details: Mapping[str, str]) -> str:

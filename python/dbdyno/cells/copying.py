@@ -23,7 +23,7 @@ from dbdyno.cells.ssh import Access, Answer, Fleet
 
 MOST_BYTES = 256 << 20
 Outcome = tuple[Host, str | None, str | None]
-"""A cell, its problem or None, and the next step or None."""
+"""Result of a copy to one cell: the cell, its problem or None, and the next step or None."""
 
 
 @dataclass(frozen=True)

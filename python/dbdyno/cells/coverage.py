@@ -1,4 +1,4 @@
-"""Coverage of a recording: the state of every cell in every round, and what follows from it.
+"""Coverage of a recording: the state of every cell in every round, its silences and its restarts.
 
 A round queries every cell. The cell may have collected again since the previous round, or not (*not refreshed*, which
 is different from zero), its service may have restarted (*restart*), and its answer may be partial (*half*) or missing
@@ -27,7 +27,7 @@ COLLECTED, OLD, RESTART, HALF, NOTHING = (
 )
 STATES = (COLLECTED, OLD, RESTART, HALF, NOTHING)
 SILENT_S = 120.0
-"""Time without a collection from which on it is reported, in seconds; a cell normally collects once a minute."""
+"""Time without a new collection after which the silence is reported [s]; a cell normally collects once a minute."""
 
 
 class CellClock(TypedDict):
@@ -176,7 +176,7 @@ FACTS = {
     "celldisks": "cell disks",
     "griddisks": "grid disks",
 }
-"""The facts about a cell that are shown, with their labels; a recording has more of them."""
+"""The facts about a cell that are shown, with their labels; a recording has further facts."""
 
 
 def configuration_table(run: Run) -> list[Table]:

@@ -76,7 +76,7 @@ def _map(
 
 
 def disk_table(maps: Sequence[DiskMap]) -> Table:
-    """Return a table with the disk of the lowest value, the disk of the highest, and the median, for each map."""
+    """Return a table with a row per map: the disk with the lowest value, the one with the highest, the median."""
     rows: list[TableRow] = []
     for one in maps:
         known = sorted(

@@ -25,7 +25,7 @@ MOST_UNREAD = 10_000
 _FLAT = re.compile(r'\{[^{}]{0,4000}"metricValue"[^{}]{0,4000}\}')
 
 _JSON = re.compile(r"\{\s*(?:[\"}]|$)|\[\s*(?:[\[{\"\]\d-]|$)")
-"""How JSON begins; a prompt such as `[oracle@db01 ~]$` does not match."""
+"""Pattern of how a JSON text begins; a prompt such as `[oracle@db01 ~]$` does not match."""
 _BEGINS = tuple(re.compile(rf"^[\ufeff \t]*+{mark}", re.MULTILINE) for mark in (r"<\?xml", "<cli-output"))
 
 _WHOSE = re.compile(r'"cell"\s*:\s*"([^"\\]+)"')
@@ -50,7 +50,7 @@ def read_any(text: str, cell: str = "") -> Listing:
 
 
 def _document_at(text: str) -> int | None:
-    """Return where the first line of XML begins, or None."""
+    """Return the position at which the first line of XML begins, or None."""
     for mark in _BEGINS:
         if match := mark.search(text):
             return match.start()
@@ -213,7 +213,7 @@ def _load_json(text: str) -> Any:
 
 
 def _context(value: dict[str, object], cell: str, listing: Listing) -> str:
-    """Return the cell of an object: its value of `cell`, or that of a `context` in it, as in the XML."""
+    """Return the cell of an object: the `cell` of its `context`, as in the XML, or else the object's own `cell`."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
             cell = visible(at["cell"])

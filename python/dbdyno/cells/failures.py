@@ -17,7 +17,7 @@ REFUSED = "it refused the key"
 
 
 def describe_failure(error: Exception, reach: HostAccess) -> FailureText:
-    """Return the words and the next step for a failure to connect to a host."""
+    """Return a sentence and the next step for a failure to connect to a host."""
     import asyncssh
 
     if isinstance(error, asyncssh.HostKeyNotVerifiable):

@@ -1,8 +1,8 @@
 """Files of archived answers, plain or compressed as by ExaWatcher, and the cell to which each file belongs.
 
 `2015_01_17_09_02_55_CellSrvStatExaWatcher_exa1cel01.example.com.dat.bz2` names its cell. Compressed files are unpacked
-in pieces, and refused as soon as the text exceeds `MOST_BYTES`, or `MOST_TIMES` times the size of the file: a file of
-500 bytes could fill the memory.
+in pieces, and refused as soon as the text exceeds `MOST_BYTES`, or `MOST_TIMES` times the size of the file: otherwise,
+a file of 500 bytes could fill the memory.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import BinaryIO
 from dbdyno.base.errors import CellsError
 
 MOST_BYTES = 64 << 20
-"""Largest size of the text in bytes, about half a million values."""
+"""Maximum size of the text [bytes], which is enough for about half a million values."""
 MOST_TIMES = 250
-"""Largest compression ratio; answers of cells have 10 to 60."""
+"""Maximum compression ratio; compressed answers of cells have ratios of 10 to 60."""
 _SMALL = 4 << 20
 _PIECE = 1 << 20
 _PACKED = {b"BZh": bz2.BZ2File, b"\x1f\x8b": gzip.GzipFile, b"\xfd7zXZ": lzma.LZMAFile}

@@ -29,7 +29,7 @@ OnValues = Callable[[int, int], None]
 
 @dataclass
 class History:
-    """Result: the run, its rounds and values, problems by cell, and cells that were reached under several addresses."""
+    """Result of reading the history: run, rounds, values, problems by cell, cells reached under several addresses."""
 
     run: Run
     rounds: int

@@ -100,7 +100,7 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
 
 
 def recorded_names(manifest: Manifest) -> dict[str, str]:
-    """Return the name that each cell reports, by its name in the recording, where the two differ.
+    """Return the names that cells report, by their names in the recording, for cells whose two names differ.
 
     The value is empty for a column whose cell is also in the recording under another name. Recordings of earlier
     versions name cells by their addresses.

@@ -22,7 +22,7 @@ from dbdyno.cells.diff import changes_between
 from dbdyno.cells.rates import NOT_REFRESHED, RESET, Change
 
 Key = tuple[str, str, str]
-"""Metric, cell, object."""
+"""Key of a counter or gauge: metric, cell, object."""
 
 MISSING = "missing"
 PATIENCE = 2
@@ -50,7 +50,7 @@ class Intervals:
 
     @functools.cached_property
     def counters(self) -> dict[str, dict[str, list[str]]]:
-        """Return, for each counter and cell, the objects that have it."""
+        """Return, for each counter and cell, the objects that have this counter."""
         found: dict[str, dict[str, list[str]]] = {}
         for name, cell, item in self.deltas:
             found.setdefault(name, {}).setdefault(cell, []).append(item)

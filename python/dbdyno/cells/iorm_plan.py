@@ -20,12 +20,12 @@ from dbdyno.cells.listing import read_text
 
 LIST_COMMAND = "cellcli -e list iormplan detail"
 REST_DIRECTIVES = ("other", "default")
-"""Names of the directives for all databases that have none: in plans by allocation, and in plans by share."""
+"""Names of the directive for all databases that have none: in plans by allocation, and in plans by share."""
 _WORD = re.compile(r"[A-Za-z]\w*=[A-Za-z0-9_.$#%-]+")
 _NAME = re.compile(r"[A-Za-z][\w.$#]{0,29}")
 
 Directive = tuple[tuple[str, str], ...]
-"""Attributes of one database in their order, including `name`."""
+"""Attributes of the directive for one database, in their order, including `name`."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class HostKey:
 
 
 def key_steps(key: Path) -> list[Step]:
-    """Return the steps for the user's own key."""
+    """Return the set-up steps for the user's SSH key."""
     there = key.is_file()
     private = there and stat.S_IMODE(key.stat().st_mode) & 0o077 == 0
     folder = key.parent

@@ -111,7 +111,7 @@ def _read_lines(text: str, cell: str, listing: Listing) -> None:
 
 
 def _is_odd(name: str, item: str | None, unit: str | None) -> bool:
-    """Return True for a row that must be parsed by its columns, since its words may be in another order."""
+    """Return True if a row's words may be in another order, so that each word must be recognised by its form."""
     if (unit and unit not in UNITS) or item in ODD or is_disk(name):
         return True
     return bool(item and _NAME.fullmatch(item) and metric(item).known)

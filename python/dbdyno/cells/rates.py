@@ -4,7 +4,7 @@ A counter means nothing by itself; only its difference between two collection ti
 once a minute at its own second, so rates are computed per cell, then added.
 
 - The same collection time twice is *not refreshed*, which is different from zero.
-- A counter that fell was reset (the cell service restarted): there is no difference, only this fact.
+- A counter that fell was reset (the cell service restarted): there is no difference; only the reset is reported.
 - An object that is only in the second collection was created, or seen for the first time.
 - A latency is the difference of the times over the difference of the requests.
 """

@@ -75,7 +75,7 @@ def row_of(line: str) -> RowWords | None:
 
 
 def _foreign(behind: list[str]) -> int:
-    """Return the number of words after a number that are a unit in another script, such as `IO 请求`.
+    """Return how many words after a number belong to a unit in another script, such as `IO 请求`.
 
     The metric's definition has the unit in English.
     """
@@ -84,7 +84,7 @@ def _foreign(behind: list[str]) -> int:
 
 
 def _rest(words: list[str]) -> tuple[str, str, str] | None:
-    """Return name, object and time from the words that are not the value, or None."""
+    """Return metric name, object and time from the words other than the value; None if the words are not a metric's."""
     times = [word for word in words if _TIME.fullmatch(word)]
     words = [word for word in words if word not in times and word not in TYPES]
     name = _name_of(words)

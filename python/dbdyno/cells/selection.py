@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def by_object(self) -> Selection:
-        """Return the selection without its name patterns; a latency also needs requests that they do not name."""
+        """Return the selection without its name patterns; a latency also needs requests, which they may not match."""
         return replace(self, mask=None, exclude=None)
 
     def _of_database(self, reading: Reading) -> bool:

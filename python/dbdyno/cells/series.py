@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 Step = tuple[int, int, float, float]
-"""Start and end of a step in ns since 1970 by the cell's own clock, numerator, denominator."""
+"""A step: its start and end on the cell's clock [ns since 1970], its numerator, and its denominator."""
 RATE, LATENCY, SHARE, GAUGE = "rate", "latency", "share", "gauge"
 SHARES = {
     "flash first": ("FL", ("FL_FLASH_FIRST",), ("FL_DISK_FIRST", "FL_FLASH_FIRST")),
@@ -221,7 +221,7 @@ def _nothing(run: Run) -> CellsError:
 
 
 def _readings(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Clock]:
-    """Create the table of all readings, with each cell once under its own name, and times by this machine's clock."""
+    """Create the table of all readings, with each cell once under its own name, and times on this machine's clock."""
     connection.execute(
         "create temp table readings as select block, source[6:] as cell, metric, object, value,"
         " at_ns, unit, kind from metrics where source like 'cell:%'"
@@ -365,7 +365,7 @@ def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _shares(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Yield shares of counters of one family, where all of them are recorded."""
+    """Yield the shares in `SHARES` whose counters are all recorded for a family."""
     for name, (head, parts, whole) in SHARES.items():
         rows = connection.execute(
             "select family, $1, cell, min(from_ns), max(at_ns),"

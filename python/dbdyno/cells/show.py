@@ -137,7 +137,7 @@ def age_words(page: ShowPage) -> list[str]:
 
 
 def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
-    """Return one sentence for the cells whose values are dated far from now in one direction; empty without cells."""
+    """Return a sentence on the cells whose values are dated far in the past or in the future; empty without cells."""
     if not ages:
         return []
     names = list(ages)

@@ -70,7 +70,7 @@ class JumpError(Exception):
 class _Jump:
     """Connection through jump hosts, shared by all cells, because sshd limits simultaneous logins (MaxStartups).
 
-    A failure is remembered, and not retried for each cell.
+    A failed connection is remembered, and not tried again for each cell.
     """
 
     access: Access
@@ -178,7 +178,7 @@ class Fleet:
         return list(await asyncio.gather(*(one(host) for host in hosts)))
 
     async def host_key(self, reach: HostAccess) -> asyncssh.SSHKey | None:
-        """Return the host key that a cell shows, logging in only to jump hosts; errors of the connection are passed on.
+        """Return the host key that a cell shows, logging in only to jump hosts; connection errors are raised unchanged.
 
         Raises:
             JumpError: A jump host cannot be reached.

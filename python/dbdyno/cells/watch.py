@@ -1,9 +1,9 @@
 """Rates, latencies and gauges of the cells from round to round, beside their averages since the watch began.
 
-A row is one quantity: a rate (a counter's increase over the cell's own seconds), a latency (a time over its requests),
-or the current value of a gauge. Each has the value of this round and the average since the beginning, so that an
-unusual value stands out without knowledge of what is usual on these cells. The average is one sum divided by another
-(increase by seconds, time by requests); for gauges it is the mean of the observed values.
+A row is one quantity: a rate (a counter's increase divided by the seconds on the cell's clock), a latency (a time
+divided by its requests), or the current value of a gauge. Each has the value of this round and the average since the
+beginning, so that an unusual value stands out without knowledge of what is usual on these cells. The average is one sum
+divided by another (increase / seconds, time / requests); for gauges it is the mean of the observed values.
 
 Rows are ranked by meaning, never across units: errors first, then by how far a value is from its own average.
 """
@@ -24,7 +24,7 @@ from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change
 RATE, LATENCY, GAUGE = "rate", "latency", "gauge"
 _PER_S = {"MB": "MB/s", "KB": "KB/s"}
 Key = tuple[str, str, str, str]
-"""Kind, metric, cell, object."""
+"""Key of a row: kind, metric, cell, object."""
 Row = WatchedRow
 
 
@@ -103,7 +103,7 @@ def _rates(since: RunningSums, changes: Sequence[Change], by: str) -> Iterator[R
 
 
 def _latencies(since: RunningSums, changes: Sequence[Change], by: str) -> Iterator[Row]:
-    """Yield the time per request, over the aggregated objects or cells."""
+    """Yield the time per request of each latency, over the aggregated objects or cells."""
     ok = {(c.cell, c.object, c.name): c.delta for c in changes if c.delta is not None}
     sums: dict[tuple[str, str, str], tuple[float, float]] = {}
     for change in changes:

@@ -41,7 +41,7 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield escaping.unwrap_stream(sys.stdout).buffer
         return
-    with os_errors_as(Error, "cannot be written", output, "choose another place, or free space there"):
+    with os_errors_as(Error, "cannot be written", output, "free disk space, or choose another path"):
         output.parent.mkdir(parents=True, exist_ok=True)
         with file_replacement(output) as aside, aside.open("wb") as file:
             yield file

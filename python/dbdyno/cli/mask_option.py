@@ -28,10 +28,10 @@ mask_key_option = click.option(
 
 
 def mask_key_of(file: Path | None, masks: Collection[object]) -> str:
-    """Return the key for masks that a file contains; empty if no file is given.
+    """Return the key for masks, read from a file; empty if no file is named.
 
     Raises:
-        UsageError: A key file is given, but no mask.
+        UsageError: A key file is named, but no mask.
         EvidenceError: The file has no key, or others may read it.
     """
     from dbdyno.evidence.encryption import read_key

@@ -134,7 +134,7 @@ def form_of(output: Output, forms: Sequence[str], otherwise: str = "table") -> s
     """Return the requested form: by name, else by the suffix of the file, else `otherwise`.
 
     Raises:
-        Error: the suffix stands for none of `forms`; no file is written whose content would not match its suffix.
+        Error: the suffix selects none of `forms`; a file's content must match its suffix.
     """
     if output.form is not None or output.path is None:
         return output.form or otherwise
@@ -240,7 +240,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         Error: the file cannot be written.
     """
-    step = "choose another place, free space there, or leave -o out to write the text to stdout"
+    step = "free disk space, choose another path, or leave -o out to write the text to stdout"
     with os_errors_as(Error, "cannot be written", path, step):
         write_output(path, text.encode())
 

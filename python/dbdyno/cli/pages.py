@@ -73,7 +73,7 @@ def write_output(text: str, output: Path | None) -> None:
 
 
 def terminal(output: Path | None) -> tuple[int, bool]:
-    """Return the terminal's width in columns and whether to use colours; otherwise $COLUMNS or 100, without colours."""
+    """Return the width in columns and whether to use colours; without a terminal $COLUMNS or 100, and no colours."""
     is_terminal = sys.stdout.isatty() and output is None
     color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     if is_terminal:

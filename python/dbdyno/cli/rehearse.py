@@ -331,7 +331,7 @@ def _exit(model: Mapping[str, Any], fail_on: tuple[str, ...]) -> int:
 
 
 def _interrupt() -> None:
-    """End the creation of a side at once; a running rehearsal ends by itself, so that measurements are kept.
+    """End the creation of a side immediately; a running rehearsal ends by itself, so that measurements are kept.
 
     Raises:
         KeyboardInterrupt: Always.

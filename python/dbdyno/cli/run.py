@@ -162,7 +162,7 @@ def _carried_out(
 
 
 def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
-    """Show what resuming somebody else's or a changed run would do, and ask; return True if anything was shown."""
+    """Show what resuming a changed run, or another user's, would do, and ask; return True if anything was shown."""
     from dbdyno.cli.cells.options import confirm
     from dbdyno.study.run.execute import plan_to_resume, side_effects
 
@@ -294,7 +294,7 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 def run_plan(plan: Plan, out: Path) -> Run:
-    """Run a plan and return the new run; after Ctrl-C the command ends with 130."""
+    """Run a plan and return the new run; after Ctrl-C the command exits with code 130."""
     from dbdyno.base.signals import Interrupted
     from dbdyno.study.run.execute import start
     from dbdyno.study.run.progress import progress_for

@@ -43,7 +43,7 @@ def command(
 
     QUERY is one SELECT, or @NAME for a saved query; nothing else is executed, and no other file can be read. A run has
     the tables `calls`, `waits` and `metrics`. Snapshots have a table with the differences of each view,
-    VIEW_by_snapshot with its course over time, `sessions` and `snapshots`. CSV, JSON and Arrow contain all rows, in the
+    VIEW_by_snapshot with its values over time, `sessions` and `snapshots`. CSV, JSON and Arrow contain all rows, in the
     order of the result; a table shows the first ones.
 
     \b

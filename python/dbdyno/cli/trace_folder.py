@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def run_to_folder(function: F) -> F:
-    """Add RUN, --out and --runs."""
+    """Add RUN, --out and --runs to a command."""
     out = click.option("--out", required=True, type=FOLDER, metavar="DIR", help="Folder to create for the trace files.")
     return click.argument("run_name", metavar="RUN")(out(folder_option(function)))
 

@@ -21,7 +21,7 @@ NEEDED = ("starlette", "uvicorn")
 MEMORY = "192MB"
 """Memory limit for the queries of each view; larger intermediate data are spilled to disk."""
 FORMS = ("text", "json", "csv", "arrow", "svg", "png")
-"""Forms of one page."""
+"""Forms in which a page can be printed."""
 
 
 @click.command("ui")

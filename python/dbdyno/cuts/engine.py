@@ -27,7 +27,7 @@ class CutEngine(Protocol):
     version: str
     """Version of the engine; empty before `create`."""
     repaired: str
-    """Repair that was needed before a start; empty if the engine started by itself. The campaign clears it."""
+    """Repair that was needed before a start; empty if no repair was needed. The campaign clears it."""
     folder: Path
     back: Path
     changes_least: int

@@ -111,7 +111,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
         return Content([(row[0], row[2]) for row in found], counts, [row[1] for row in found], "; ".join(problems))
 
     def log_bytes(self) -> int:
-        """Return the amount of log after the checkpoint that the last recovery read [bytes]."""
+        """Return how many bytes of the log after the checkpoint the last recovery read."""
         said = self._server.log_since_start()
         begin, end = REDO.search(said), END.search(said)
         return max(0, int(end[1]) - int(begin[1])) if begin and end else 0

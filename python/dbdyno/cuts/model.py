@@ -161,7 +161,7 @@ def recoveries(rows: list[CutRow], groups: int = RECOVERY_GROUPS) -> list[Recove
 
 
 def _commits(rows: list[CutRow], each: int) -> int:
-    """Return the acknowledged commits of all databases: for each database, the number at its last cut."""
+    """Return the number of acknowledged commits of all databases: the sum over the last cut of each database."""
     last = {(row["cut"] - 1) // each: row["acknowledged"] for row in rows}
     return sum(last.values())
 

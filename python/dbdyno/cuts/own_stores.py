@@ -40,7 +40,7 @@ class OwnStore(ABC):
 
     @abstractmethod
     def rows(self) -> Iterator[Row]:
-        """Yield number and content of everything in the store.
+        """Yield number and content of each entry in the store.
 
         Raises:
             Error: Something that counts as stored cannot be read.
@@ -138,7 +138,7 @@ class Settings(OwnStore):
     """Records of settings to be restored, which the undo of a server's settings needs."""
 
     def add(self, number: int) -> None:
-        """Write a record before its change is made."""
+        """Write the record of a setting, as is done before a setting is changed."""
         from dbdyno.bench.engine.unrestored_settings import ChangedSetting, new_record, write_new
 
         os.environ["DBDYNO_STATE"] = str(self.folder / "state")

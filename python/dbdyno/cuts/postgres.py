@@ -93,7 +93,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         self._engine.back = self.back
 
     def start(self) -> None:
-        """Remove a lock file without a process number, as it prevents a start, and start the server, which recovers."""
+        """Remove a lock file without a process number, which prevents a start, and start the server, which recovers."""
         lock = self.back / LOCK
         if lock.exists() and not NUMBER.match(lock.read_bytes()):
             lock.unlink()
@@ -143,7 +143,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows], corrupt)
 
     def _control_file(self) -> str:
-        """Return what pg_controldata finds wrong in the folder below; empty if it finds nothing or is not installed."""
+        """Return what pg_controldata finds wrong below the mount; empty if it finds nothing or is not installed."""
         program = self._server.binaries.program("pg_controldata")
         if not program.exists():
             return ""

@@ -1,7 +1,7 @@
 """Engines under power cuts that are libraries, so that their load is a separate process.
 
     LOAD     prints `t NUMBER` before a commit and `a NUMBER` after it, on stdout
-    CONTENT  recovers by opening, and writes everything to stdout as JSON
+    CONTENT  opens the data, which recovers them, and writes everything to stdout as JSON
 
 The process that serves the mounted folder must not wait for that folder: killed while waiting, it could not answer.
 """
@@ -22,7 +22,7 @@ from dbdyno.cuts.engine import BrokenEngineError, wait_for_cut
 from dbdyno.cuts.ledger import Content, Ledger
 
 CONTENT_S = 60
-"""Maximum time to read everything [s]."""
+"""Maximum time to read the content of a database [s]."""
 
 
 class ProcessCuts(ABC):

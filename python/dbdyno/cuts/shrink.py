@@ -93,7 +93,7 @@ class Shrinker:
 
 
 def shrink(plan: CutPlan, seed: int, row: CutRow, note: Callable[[str], None] = lambda text: None) -> SmallestPlan:
-    """Return the smallest plan that fails like a campaign's cut.
+    """Return the smallest plan that fails in the same way as a campaign's cut.
 
     Raises:
         DeviceError: Folders cannot be mounted here.

@@ -210,7 +210,7 @@ def _latency_log(lines: _Lines) -> Iterator[Row]:
 
 
 def _blkparse(lines: _Lines) -> Iterator[Row]:
-    """Read text of blkparse or the kernel's tracer; issue (D) and completion (C) have equal device and sector."""
+    """Read text of blkparse or the kernel's tracer, pairing issues (D) and completions (C) by device and sector."""
     begun: dict[tuple[str, str, str], tuple[int, bool, int, int]] = {}
     for number, text in lines:
         if text.startswith("#"):

@@ -72,7 +72,7 @@ def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]
     """Return `KEY=VALUE` settings with complete parameter paths.
 
     Raises:
-        DeviceError: a setting has no `=`, or names no parameter of the device or several.
+        DeviceError: a setting has no `=`, or names no parameter of the device or more than one.
     """
     paths = [row["path"] for row in device.machine.parameters if row["path"].startswith("devices.")]
     found = []

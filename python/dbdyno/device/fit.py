@@ -1,9 +1,9 @@
 """Fit of a device to measurements by fio or a probe, or to a block trace with response times, as an `empirical` device.
 
 Its service times are those of requests that had the device to themselves: the job of the smallest depth, or the
-requests of a trace that found it idle. How many requests it serves at once follows from throughput times service time
-(the utilisation law) or from replays of the trace's first half. The error of the fit is measured on data that it did
-not use: the other jobs, or the trace's second half.
+requests of a trace that found the device idle. How many requests it serves at once follows from throughput times
+service time (the utilisation law) or from replays of the trace's first half. The error of the fit is measured on data
+that it did not use: the other jobs, or the trace's second half.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POINTS = np.concatenate(
 
 
 class FittedJob(TypedDict):
-    """A job compared with the fitted device: I/Os per second at its depth, measured and by the utilisation law."""
+    """A job compared with the fitted device: I/Os per second at its depth, as measured and by the utilisation law."""
 
     job: str
     operation: str

@@ -80,7 +80,7 @@ def check_machine() -> None:
         )
     if os.geteuid() != 0 and find_program("fusermount3") is None and find_program("fusermount") is None:
         raise DeviceError(
-            "fusermount3, with which an ordinary user mounts a device, is not installed",
+            "fusermount3 is not installed; an ordinary user needs it to mount a device",
             next_step="run `apt-get install fuse3`, or run dbdyno as root",
         )
     if not os.access(FUSE, os.R_OK | os.W_OK):
@@ -91,7 +91,7 @@ def check_machine() -> None:
 
 
 def check_folders(folder: Path, backing: Path) -> None:
-    """Raise an error unless `folder` is empty and free, and `backing` is a folder neither inside nor around it.
+    """Raise an error unless `folder` is empty and not mounted, and `backing` is neither inside nor around it.
 
     Raises:
         DeviceError: a folder is missing, not empty, mounted already, or inside the other, or the user may not use it.
@@ -119,7 +119,7 @@ def check_folders(folder: Path, backing: Path) -> None:
     for own in (folder, backing):
         if not os.access(own, os.R_OK | os.W_OK | os.X_OK):
             raise DeviceError(
-                "this user may not write there", where=str(own), next_step="name a folder to which you may write"
+                "this user may not write to it", where=str(own), next_step="name a folder that you may write to"
             )
     inner, outer = backing.resolve(), folder.resolve()
     if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):

@@ -20,7 +20,7 @@ from dbdyno.evidence.run import Run, find_run, type_errors_as_evidence_errors
 FLASH, REDO = "flash", "probe"
 """Kinds of the manifests of the two probes."""
 ROUNDS = 5
-"""Last rounds of overwriting that are used: the window in which SNIA's specification judges a steady state."""
+"""Number of last overwriting rounds that are used: the window in which SNIA's specification judges a steady state."""
 PATHS = ("first path", "second path")
 """Names of a redo probe's paths in its evidence."""
 _POINTS = np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.009, 1e-4, 20), [1.0]])
@@ -39,7 +39,7 @@ def probe_run(text: str, folder: Path) -> Run:
     """Return the run of a probe that `text` names.
 
     Raises:
-        DeviceError: The run is not of a probe.
+        DeviceError: The run is not a run of a probe.
         EvidenceError: `text` names no run, or several.
     """
     run = find_run(text, folder)

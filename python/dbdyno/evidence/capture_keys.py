@@ -48,7 +48,8 @@ class KeyPlan:
     """Key spaces by name and kind, and the positions of keys in each statement of a capture.
 
     `unread` are statements that could not be parsed; `mixed` are those in which a parameter is a key in one place and
-    something else in another. Each has the number of times that it was sent. No key is mapped in either.
+    something else in another. Both have the number of times that each statement was sent. No key is mapped in these
+    statements.
     """
 
     names: Sequence[str] = ()
@@ -77,11 +78,11 @@ class KeyPlan:
 
 
 def sentences(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield sentences about the keys of a replay."""
+    """Yield sentences about the keys that a replay mapped or did not map."""
     if report["ids"]:
         by = ", ".join(f"{one['space']}: {one['keys']:,}" for one in report["keys"] if one["keys"])
         yield (
-            f"{report['ids']:,} generated keys are others now ({by}); {report['mapped']:,} values that were sent as"
+            f"{report['ids']:,} generated keys are different now ({by}); {report['mapped']:,} values that were sent as"
             " these keys were replaced by them, every other value was sent as captured."
         )
     if report["late_keys"]:

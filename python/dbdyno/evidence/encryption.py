@@ -111,7 +111,7 @@ def _encrypt(memory: Path, path: Path, key: bytes) -> None:
 
     for part in sorted(memory.glob("*.parquet")):
         place = path / f"{part.name}{ENDING}"
-        with os_errors_as(EvidenceError, "cannot be written", place, "free space or check permissions there"):
+        with os_errors_as(EvidenceError, "cannot be written", place, "free disk space or check the permissions"):
             write_atomically(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
         part.unlink()
 

@@ -19,7 +19,7 @@ def write_durably(path: Path, text: str) -> None:
     Raises:
         EvidenceError: the file cannot be written.
     """
-    step = "free space or check permissions; complete blocks are kept, and --resume continues after them"
+    step = "free disk space or check the permissions; complete blocks are kept, and --resume continues after them"
     with files.os_errors_as(EvidenceError, "cannot be written", path, step):
         files.write_atomically(path, text.encode(), durable=True)
 
@@ -67,7 +67,7 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
         ) from error
     except RecursionError as error:
         raise EvidenceError(
-            "is nested more deeply than JSON files of dbdyno are",
+            "is nested more deeply than any JSON file that dbdyno writes",
             where=str(path),
             next_step="restore the file from a copy",
         ) from error

@@ -113,7 +113,7 @@ class Manifest:
 
     # in an import of the output of another program
     dated_by: str = ""
-    """Source of the time if the imported file has none: "file" for its modification time, "option" for the user."""
+    """Source of the time if the imported file has none: "file" for its modification time, "option" for --started."""
 
     # in an import of traces or of an archive
     files: Sequence[Any] = ()

@@ -31,7 +31,8 @@ def memory_connection(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
     """Return a connection to a new private database, in which a name can only refer to a table.
 
     With `in_order` it uses one thread, so that sums of floats do not depend on which thread was faster. For queries
-    over small files that also takes less processor time; the system caches their bytes, so DuckDB does not.
+    over small files, one thread also takes less processor time. DuckDB caches no bytes of files, because the system
+    does.
     """
     from dbdyno.evidence.duck import duckdb
 
@@ -50,7 +51,7 @@ def _read_at_once() -> dict[str, int]:
 
 
 def row_dicts(cursor: duckdb.DuckDBPyConnection) -> list[TableRow]:
-    """Return the rows of an executed query by column name."""
+    """Return the rows of an executed query as dicts by column name."""
     names = [column[0] for column in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -58,7 +59,7 @@ def row_dicts(cursor: duckdb.DuckDBPyConnection) -> list[TableRow]:
 def limit_memory(memory: str) -> None:
     """Limit the databases that this process opens from now on to one thread and this much memory each.
 
-    What is more is spilled to disk.
+    Data that need more memory are spilled to disk.
     """
     from dbdyno.evidence.query_limits import private_folder
 
@@ -76,10 +77,11 @@ def file_connection(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
 
 
 def tables_connection() -> duckdb.DuckDBPyConnection:
-    """Return a connection to tables of its own, which one thread computes (`memory_connection`, `in_order`).
+    """Return a connection to private tables, which one thread computes, as for `memory_connection` with `in_order`.
 
     The tables are in a database that is attached to one that the process shares: this takes a fifth of a millisecond,
-    a database of its own 15. Its settings are shared, too: a user's query must not run here. `close_tables` frees it.
+    whereas a new database would take 15 ms. Its settings are shared, too: a user's query must not run here.
+    `close_tables` frees it.
     """
     shared = _shared_database(os.getpid(), in_order=True)
     connection = interruptible(shared.cursor())

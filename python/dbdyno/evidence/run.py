@@ -134,7 +134,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """Return 'running', 'complete' or 'aborted'; a running run whose process no longer exists is 'aborted'."""
+        """Return 'running', 'complete' or 'aborted'; a run whose process ended before it was complete is 'aborted'."""
         if self.manifest.status == "running" and not is_alive(self.manifest.process or {}):
             return "aborted"
         return self.manifest.status
@@ -260,7 +260,7 @@ def find_run(text: str, folder: Path) -> Run:
     found = "names no run" if not matches else f"names {len(matches)} runs"
     raise EvidenceError(
         f"{text!r} {found} in {folder}",
-        next_step="list the runs with `dbdyno runs`; name one by its name, its last four characters, a path or 'last'",
+        next_step="list the runs with `dbdyno runs`; give a name, its last four characters, a path or 'last'",
     )
 
 

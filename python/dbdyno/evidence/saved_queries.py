@@ -77,7 +77,7 @@ def save_query(name: str, text: str) -> Path:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise EvidenceError(
-            f"the query cannot be saved: {said}", where=str(path), next_step="free space or check permissions there"
+            f"the query cannot be saved: {said}", where=str(path), next_step="free disk space or check the permissions"
         ) from error
     return path
 

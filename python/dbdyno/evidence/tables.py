@@ -29,5 +29,5 @@ def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
                 connection.table("rows").write_parquet(str(aside), compression="zstd")
         except (duckdb.Error, OSError) as error:
             raise EvidenceError(
-                f"cannot be written: {error}", where=str(path), next_step="free space or check permissions"
+                f"cannot be written: {error}", where=str(path), next_step="free disk space or check the permissions"
             ) from error

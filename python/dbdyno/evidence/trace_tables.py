@@ -86,7 +86,7 @@ LINKED = {
         " on l.id = w.wait"
     ),
 }
-"""SQL by table that fills in the parents that were found after a row had been written."""
+"""SQL for each table, which fills in the parents that were found after a row had been written."""
 
 
 def require_complete(run: Run) -> None:

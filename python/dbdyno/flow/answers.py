@@ -24,7 +24,7 @@ Rows = Counter[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows that one engine answered, with or without its optimizer."""
+    """Rows that one engine returned, with or without its optimizer."""
 
     engine: str
     optimized: bool

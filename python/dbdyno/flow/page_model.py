@@ -51,7 +51,7 @@ def _of_query(engine: str, text: str, tables: Sequence[InputTable]) -> Flow:
 
 
 def model(flow: Flow, title: str) -> JsonObject:
-    """Return the model of a page."""
+    """Return the model of the page about a flow."""
     compared = compare(flow)
     marks = compared.marks()
     return {

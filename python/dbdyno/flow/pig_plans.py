@@ -225,7 +225,7 @@ def _skip(node: _Node, constants: object, kind: str) -> None:
 
 
 def _conditions(node: _Node, constants: object) -> tuple[str, ...]:
-    """Return a filter's comparisons from its expression tree; other expressions as their operator and column names."""
+    """Return the comparisons in a filter's expression tree; any other expression as its operator and column names."""
     parts: list[str] = []
     inside: Sequence[tuple[int, str, str]] = node.inside
     for at, (column, word, _) in enumerate(inside):

@@ -37,7 +37,7 @@ def load_pyarrow() -> Any:
     """Import and return pyarrow.
 
     Raises:
-        TargetError: It is not installed.
+        TargetError: pyarrow is not installed.
     """
     try:
         importlib.import_module("pyarrow.parquet")

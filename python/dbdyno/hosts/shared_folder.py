@@ -1,7 +1,7 @@
 """Folder shared by this machine and all hosts: hosts put parts of blocks there instead of sending them.
 
 Each command makes a folder of its own in it. A file appears there by a rename, and the reader waits for it: a network
-file system may show it late. The command removes its folder at the end; if it was killed, the hosts do.
+file system may show it late. The command removes its folder at the end; if the command was killed, the hosts remove it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SharedFolder(Closeable):
         """Create the folder, even if disconnected hosts have removed it.
 
         Raises:
-            TargetError: This machine cannot write it.
+            TargetError: This machine cannot write to the folder.
         """
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -75,7 +75,7 @@ def refuse_unshared_folder(folder: Path, word: str) -> None:
     """Raise an error if a command's folder is not visible or not writable on this host.
 
     Raises:
-        TargetError: It is not the same folder, or not writable.
+        TargetError: The folder on this host is not the same folder, or is not writable.
     """
     try:
         same = (folder / _PROBE).read_text() == word

@@ -129,7 +129,8 @@ def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None
     Args:
         token: Key under which the worker keeps the load.
         spec: The load, with this host's share of the sessions.
-        shared: Shared folder of the command for parts, and the word in it; None if they go through the scheduler.
+        shared: Shared folder of the command for parts, and the word that identifies it; None if parts go through the
+            scheduler.
 
     Raises:
         TargetError: The load's server refuses the login, or the shared folder is not visible on this host.

@@ -41,7 +41,7 @@ def load_distributed() -> Any:
     """Import and return Dask's module `distributed`.
 
     Raises:
-        TargetError: It is not installed.
+        TargetError: `distributed` is not installed.
     """
     try:
         found = importlib.import_module("distributed")

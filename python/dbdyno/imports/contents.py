@@ -11,7 +11,7 @@ from dbdyno.base.errors import EvidenceError
 
 NS = {"s": 10**9, "ms": 10**6, "us": 10**3}
 LONGEST_NS = 10**18
-"""Largest plausible time or length: 31 years."""
+"""Largest plausible time or duration: 31 years."""
 FILE, OPTION = "file", "option"
 """Sources of a date that the output does not contain: the file's modification time, or the user."""
 Setting = str | int | float

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 NO_DATABASE_TIME = ("idle", "network")
 """Wait classes that are not database time: sleeps, background loops, and waits for the client."""
 LOCK, COMMIT = "lock", "commit"
-"""Wait classes outside of statement time.
+"""Wait classes whose time is not part of statement time.
 
-A table lock is waited for before a statement starts, and a commit ends after the last statement.
+A session waits for a table lock before a statement starts, and commits end after the last statement.
 """
 CERTAIN = 0.05
 BEYOND = 3.0
-"""Mean blocked time above this multiple of the first period's highest sub-interval is a certain rise without a test."""
+"""Mean blocked time above this multiple of the first period's highest sub-interval counts as a rise without a test."""
 LEAST_FAILED = 0.01
 """Smallest rise in the share of failed transactions that is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockedTime:
-    """Average number of sessions that wait for a lock, or in a commit, in both periods (seconds of waiting per second).
+    """Average number of sessions that waited for a lock or in a commit, in each period (seconds of waiting per second).
 
     Attributes:
         before: Waiting sessions in the first period.
@@ -58,7 +58,7 @@ class BlockedTime:
 
 @dataclass(frozen=True, slots=True)
 class FailedTransactions:
-    """Share of transactions that were rolled back, by period; `certain` if chance does not explain the rise."""
+    """Share of transactions rolled back in each period; `certain` is True if chance does not explain the rise."""
 
     before: float
     after: float

@@ -1,11 +1,10 @@
 """Explanation of why disks of storage cells are busy, and why they are busier than in another recording.
 
 The explained amount is the I/O time of all cell disks per second, which by Little's law is the number of requests in
-flight. It is divided by kind of disk and kind of request; the extra time of a disk that differs from its siblings is a
-separate part. Between two recordings, the difference of each part is divided into the effect of more
-requests (at the mean time per request) and of longer requests (at the mean number of requests), so that both add up.
-Intervals are over rounds (jackknife), widened for autocorrelation. Redo writes wait for the flash log, which has its
-own section.
+flight. It is split by kind of disk and kind of request; the extra time of a disk that differs from its siblings is a
+separate part. Between two recordings, the change in each part is split into the effect of more requests (at the mean
+time per request) and of longer requests (at the mean number of requests), so that both add up. Intervals are jackknife
+intervals over rounds, widened for autocorrelation. Redo writes wait for the flash log, which has its own section.
 
     >>> part_words("R_SM", "hard disks")
     'small reads from hard disks'
@@ -51,7 +50,7 @@ def part_words(part: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class Work:
-    """Work of every disk by round; NaN if unknown.
+    """I/O time [ns] and number of requests of every disk in each round; NaN if unknown.
 
     Each row of an array is one kind of request on one disk; `keys` identifies it (kind of request, kind of disk, cell,
     disk).
@@ -87,13 +86,13 @@ class Work:
         return time, requests
 
     def hit_share(self) -> float | None:
-        """Return the share of reads that the flash cache answered; None if there were none."""
+        """Return the share of reads that the flash cache answered; None if there were no reads."""
         hits, misses = float(np.nansum(self.hits)), float(np.nansum(self.misses))
         return hits / (hits + misses) if hits + misses > 0 else None
 
 
 def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequence[float]]) -> Work:
-    """Return the work of disks by round, from differences of counters."""
+    """Return the I/O time and the requests of disks in each round, computed from counter differences."""
     keys, times, counts, spans = [], [], [], []
     for (name, cell, item), values in sorted(deltas.items()):
         part = next((one for one in CLASSES if name == _TIME.format(one)), None)
@@ -116,7 +115,7 @@ def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequenc
 
 
 def work_of_recording(recording: MeasuredRecording) -> Work:
-    """Return the work of disks in a recording, from the steps that its report uses."""
+    """Return the I/O time and the requests of disks in a recording, computed from the rows that its report uses."""
     names = [_TIME.format(one) for one in CLASSES]
     names += [one for name in names for one in request_counters(f"{name}_RQ")] + [HITS, MISSES]
     rows = recording.connection.execute(
@@ -224,7 +223,7 @@ def _lack(work: Work) -> tuple[str, str] | None:
 
 
 def _interval(work: Work, figures: Any) -> tuple[Array, Array, Array]:
-    """Return figures over all rounds with both ends of their intervals."""
+    """Return figures computed over all rounds, with both ends of their intervals."""
     from dbdyno.stats.blocks import independence
     from dbdyno.stats.jackknife import half_width, jackknife
 
@@ -319,7 +318,7 @@ def _cause(code: str, about: str, words: str, end: End, total: float, evidence: 
 def _differences(
     works: tuple[Work, Work], part: tuple[str, str], ends: tuple[Array, Array], whole: float
 ) -> Iterator[Cause]:
-    """Yield two causes that add up to the difference of a part: more requests, and longer requests."""
+    """Yield the two causes whose effects add up to a part's difference: more requests, and longer requests."""
     (time1, rate1), (time2, rate2) = ends
     each1, each2 = (float(t / r) if r else 0.0 for t, r in ((time1, rate1), (time2, rate2)))
     # If one side lacks the part, its time per request is unknown, and the whole difference counts as requests.

@@ -36,7 +36,7 @@ Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 def findings(
     recording: MeasuredRecording, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects
 ) -> list[Row]:
-    """Return all findings as rows of code, level, text and next step: dead cells first, then by level."""
+    """Return all findings, each with code, level, text and next step: dead cells first, the others sorted by level."""
     said = [
         *_dead(covered),
         *_clocks(covered),
@@ -232,7 +232,7 @@ def _skew(skew: SkewPage) -> Iterator[Row]:
 
 
 def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str], Any]) -> bool:
-    """Return True if another group reports the same: requests instead of megabytes, cell disks instead of grid disks.
+    """Return True if another metric shows the same: requests instead of megabytes, cell disks instead of grid disks.
 
     A cell disk (CD) covers every grid disk (GD) on it.
     """
@@ -243,7 +243,7 @@ def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str],
 
 
 def _severity(row: Sibling) -> tuple[bool, float]:
-    """Return the sort key of a row: latencies come before rates, and larger differences first."""
+    """Return a row's sort key: latencies come before rates, and larger differences before smaller ones."""
     return not row["metric"].endswith("_RQ"), -abs(math.log(row["ratio"]))
 
 

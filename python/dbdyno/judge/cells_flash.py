@@ -1,8 +1,8 @@
 """Flash log and flash cache of a recording, by cell and over all cells.
 
 The interval of the share of writes for which flash was first is computed over rounds (`stats.ratios`, as in the
-comparison of two recordings), because writes of one minute depend on each other. If the rounds yield no
-interval, it is Wilson's over writes, which is too narrow. The page says which of the two it shows.
+comparison of two recordings), because writes of one minute depend on each other. If the rounds yield no interval,
+Wilson's interval over single writes is used, which is too narrow. The page says which of the two it shows.
 """
 
 from __future__ import annotations
@@ -111,10 +111,10 @@ def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
 
 
 def share_of(steps: Sequence[Step]) -> Row:
-    """Return a share (sum of the steps' parts / sum of their totals), its 95 % interval, and the interval's basis.
+    """Return a share (sum of the steps' parts / sum of their totals), its 95 % interval, and the basis of the interval.
 
-    The basis is 'rounds' or 'writes'. It is 'burst', and there is no interval, if too few rounds contribute to the
-    part. All values are None if there were no writes.
+    The basis is 'rounds' or 'writes'. If too few rounds have a part above 0, the basis is 'burst' and there is no
+    interval. All values are None if there were no writes.
     """
     from dbdyno.stats.ratios import ROUNDS_LEAST, ratio_of
 
@@ -202,6 +202,6 @@ def cache_section(cache: Row | None) -> Row | None:
 
 
 def _page_table(title: str, heads: list[Heading], rows: Sequence[Row]) -> Table:
-    """Return a page table with the columns for which any row has a value."""
+    """Return a page table with only those columns in which at least one row has a value."""
     shown = [head for head in heads if any(row.get(head["name"]) is not None for row in rows)]
     return table(title, shown, [{head["name"]: row.get(head["name"]) for head in shown} for row in rows])

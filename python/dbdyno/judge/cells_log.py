@@ -46,7 +46,7 @@ def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[Section]:
 
 
 def log_sentences(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
-    """Return sentences on the flash log: the load, the share of flash first, and the prevented outliers."""
+    """Return sentences on the flash log: the load, how often flash was first, and the prevented outliers."""
     found = {row.name: row for row in rows if not row.cell}
     told = []
     load = found.get("FL_RQ_W") or found.get("FL_IO_W")

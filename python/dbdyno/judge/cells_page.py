@@ -1,8 +1,8 @@
 """Page that compares two recordings of cells: whether they are comparable, what differs, and a verdict.
 
 Recordings of other cells, other software or another configuration are not comparable: the numbers are shown, but
-nothing is decided unless the user says that this difference is under test. The model has the shape of every comparison
-page (facts, verdict, sections with tables), and `rows` with everything that was computed.
+nothing is decided unless the user says that this difference is under test. The model has the same form as that of every
+comparison page (facts, verdict, sections with tables), plus `rows` with everything that was computed.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _configuration(unlike: Sequence[ConfigurationDifference]) -> Section:
 
 
 def _figure_rows(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Return the rows of the figure: rows over all cells that have an interval; those that differ come first.
+    """Return the rows of the figure: rows that combine all cells and have an interval; those that differ come first.
 
     Grid disks are only in the tables, because cell disks cover them.
     """
@@ -250,7 +250,7 @@ def _end(side: Recording) -> RecordingHead:
 
 
 def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
-    """Return the verdict from the rows over all cells."""
+    """Return the verdict based on the rows that combine all cells."""
     if not allowed:
         return {"word": "not comparable", "why": _UNLIKE}
     whole = sorted((row for row in rows if not row.cell), key=_by_weight)
@@ -327,9 +327,10 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[Section]:
 
 
 def _objects(rows: Sequence[Row]) -> Section:
-    """Return single cells and objects that differ, one line per metric and decision with its most certain object.
+    """Return a table of single cells and objects that differ: one line per metric and decision.
 
-    Often a whole rack changes at once. All rows are in `rows` of the model.
+    Each line shows the object whose difference is most certain, because often a whole rack changes at once. The model's
+    `rows` contain all of them.
     """
     tested = Counter(row.label for row in rows if not math.isnan(row.p))
     groups: dict[tuple[str, str], list[Row]] = {}

@@ -42,7 +42,7 @@ def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top
 
 
 def list_names(names: Sequence[str], limit: int = 6) -> str:
-    """Return names joined by commas; beyond `limit`, the number of further names."""
+    """Return names joined by commas; if there are more than `limit`, the number of further names follows."""
     more = len(names) - limit
     return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
 

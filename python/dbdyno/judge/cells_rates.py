@@ -32,7 +32,7 @@ Both = tuple[Intervals, Intervals]
 
 @dataclass(frozen=True)
 class Share:
-    """A part and its whole, both sums of counters over all cells; `part` and `whole` match full names."""
+    """A part and its whole, each a sum of counters over all cells; both fields are patterns for counter names."""
 
     name: str
     label: str
@@ -55,10 +55,10 @@ SKIP = "FL_IO_W_SKIP_"
 
 @dataclass
 class Row:
-    """One comparison.
+    """Comparison of one metric between two recordings.
 
     `a` and `b` are the values of the two recordings, in `unit` after multiplication by `scale`. `measure` is rate,
-    latency or share. `cell` and `object` are empty if the row is over all of them.
+    latency or share. An empty `cell` or `object` means all cells or all objects.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Row:
 
 
 def compare(first: Intervals, second: Intervals, *, threshold: float = THRESHOLD) -> list[Row]:
-    """Return all rows that both recordings have: those over all cells first, sorted by name."""
+    """Return comparisons of what both recordings have: first over all cells, then by cell and object, by name."""
     shared = [cell for cell in first.cells if cell in second.cells]
     both = (first, second)
     whole = [
@@ -101,7 +101,7 @@ def compare(first: Intervals, second: Intervals, *, threshold: float = THRESHOLD
 
 
 def judge(rows: Sequence[Row], threshold: float) -> None:
-    """Set q and the decision of the rows of one family."""
+    """Set q and the decision of rows whose p values are corrected together."""
     from dbdyno.stats import benjamini_hochberg
 
     for row, q in zip(rows, benjamini_hochberg([row.p for row in rows]), strict=True):
@@ -110,7 +110,7 @@ def judge(rows: Sequence[Row], threshold: float) -> None:
 
 
 def _decision(row: Row, threshold: float) -> str:
-    """Return better or worse if the metric has a good direction, otherwise more or less; or why nothing is decided."""
+    """Return better or worse if the metric has a good direction, else more or less; or the reason for no decision."""
     if row.a.above == row.b.above == 0:
         return "none in either"
     if math.isnan(row.a.value) or math.isnan(row.b.value):
@@ -130,7 +130,7 @@ def _names(both: Both) -> list[str]:
 
 
 def _objects(both: Both, name: str, cell: str) -> list[str | None]:
-    """Return the objects of a cell that both recordings have, preceded by None (all of them) if several changed."""
+    """Return the objects of a cell that both recordings have; if several changed, None (all objects) comes first."""
     found = [set(side.counters[name].get(cell, ())) for side in both]
     items: list[str | None] = [*sorted(found[0] & found[1])]
     moved = [item for item in items if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])]
@@ -201,7 +201,7 @@ def _keys(side: Intervals, name: str, cell: str, item: str | None) -> list[Key]:
 
 
 def _total(side: Intervals, matches: Callable[[str], object]) -> Floats | None:
-    """Return the sum over all counters with matching names for each interval; None if there are none."""
+    """Return the sum over all counters with matching names for each interval; None if no counter has such a name."""
     keys = [key for name in side.counters if matches(name) for key in _keys(side, name, "", None)]
     return _sum_of(side, keys, side.deltas) if keys else None
 

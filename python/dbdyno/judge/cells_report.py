@@ -175,7 +175,7 @@ def _slug(name: str) -> str:
 
 
 def _table(recording: MeasuredRecording, family: str) -> Table:
-    """Return a table of a family's measures with their means over the recording; measures always 0 are left out."""
+    """Return a table of a family's measures with their means over the recording, without measures that are always 0."""
     wide = len(recording.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else recording.cells
     rows: list[Row] = []

@@ -2,10 +2,10 @@
 
 Siblings are cells (each metric combined over a cell's objects), and objects of one kind: all hard disks, all flash
 disks, all grid disks of one group. In every round of a recording, each sibling's rate or latency is divided by the
-median of all siblings of that round. The mean log ratio over the rounds is tested against that of the middle sibling:
-Student's t, one round is one observation, and the error is widened for the autocorrelation of the rounds. All tests of
-a page share one false discovery rate (Benjamini and Hochberg). A difference is reported if it is both significant and
-larger than a threshold.
+median of all siblings of that round. The mean log ratio over the rounds is tested with Student's t against that of the
+median sibling: each round is one observation, and the error is widened for the autocorrelation of the rounds. All tests
+of a page share one false discovery rate (Benjamini and Hochberg). A difference is reported if it is both significant
+and larger than a threshold.
 
 With fewer than 4 rounds nothing can be tested: the siblings are shown, without a finding.
 """
@@ -24,7 +24,7 @@ THRESHOLD = 0.25
 LEVEL = 0.05
 
 Series = dict[tuple[str, str, str], dict[int, float]]
-"""Value by round for each (metric, kind of siblings, sibling)."""
+"""Values by round for each (metric, kind of siblings, sibling)."""
 
 
 class Sibling(TypedDict):
@@ -40,7 +40,7 @@ class Sibling(TypedDict):
         low: Lower end of the 95 % interval of `ratio`.
         high: Upper end of the 95 % interval of `ratio`.
         p: p value for no difference from the siblings.
-        q: p value corrected by the false discovery rate.
+        q: p value corrected for several tests (Benjamini and Hochberg).
         differs: True if q is significant and the ratio is beyond the threshold.
     """
 

@@ -1,8 +1,8 @@
-"""Report of an interval, titled by its finding: a change inside it, judged like two periods, else where time went.
+"""Report of an interval whose title is its finding: a change within it, judged like two periods, or where time went.
 
-The interval is cut where it changed most. The position of the cut was chosen from the same numbers, so a change of the
-same work counts as certain only below p = 0.01. An uncertain change is not used as the title; its causes remain in the
-section *What happened* as the largest difference inside.
+The interval is cut where it changed most. The position of the cut was chosen from the same numbers, so a slower or
+faster result for the same work is certain only if p is below 0.01. An uncertain change is not used as the title; its
+causes remain in the section *What happened* as the largest difference inside.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.01
 THRESHOLD = 0.05
-"""Smallest relative change inside an interval that is reported as a finding, although nobody asked about it."""
+"""Smallest relative change inside an interval that is reported as a finding, although the user did not ask for one."""
 
 
 def judged_report(interval: Interval, top: int) -> JsonObject:

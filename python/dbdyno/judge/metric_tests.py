@@ -24,7 +24,7 @@ AT_ONCE = 400_000
 def compare_metrics(metrics: Sequence[tuple[Metric, list[float], list[float]]]) -> list[TableRow]:
     """Return the comparison row of each metric from its values in the sub-intervals of both periods.
 
-    Metrics with the same numbers of values are compared at once.
+    Metrics with the same numbers of values are compared together.
     """
     import numpy as np
 
@@ -51,7 +51,7 @@ def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[
 
 
 def _unknown(metric: Metric) -> dict[str, object]:
-    """Return a row without any result."""
+    """Return the comparison row of a metric for which nothing can be computed."""
     sides = ("a", "a_low", "a_high", "b", "b_low", "b_high", "ratio", "low", "high", "chance", "p", "q")
     return {
         "metric": metric.label,
@@ -63,7 +63,7 @@ def _unknown(metric: Metric) -> dict[str, object]:
 
 
 def _fill(rows: list[dict[str, object]], a: Floats, b: Floats) -> None:
-    """Set the results of rows from their values."""
+    """Set the results of rows from the values in both periods."""
     import numpy as np
 
     from dbdyno.stats.row_comparisons import medians, ratios, second_larger

@@ -2,8 +2,9 @@
 
 The number of calls of an application's statements follows its load: if the load doubles, all of them double. A
 statement that is new, or whose calls grew far more than the calls of others, is work that a release added. A rare
-statement may be missing in the first period by chance, so it counts only if chance would have shown it. Its share of
-all calls must also differ between the sub-intervals of the periods by more than chance, p < 0.001.
+statement may be missing in the first period by chance, so it counts only if at least `EXPECTED` calls were expected
+there. Its share of all calls must also differ between the sub-intervals of the two periods by more than chance explains
+(p < 0.001).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def usual_growth(change: Change) -> float:
 
 
 def _extra(change: Change, pair: Pair, usual: float) -> float:
-    """Return the time of calls beyond what the load explains [ms per second]; below zero if it is no longer called."""
+    """Return a statement's time beyond what the load explains [ms per second]; negative if its calls ended."""
     lengths = change.before.seconds, change.after.seconds
     old, new = (
         side.get("calls", 0.0) * length for side, length in zip((pair.before, pair.after), lengths, strict=True)

@@ -1,9 +1,9 @@
 """Tests of two periods by wait class, statement, table, index, database and role: which of them certainly changed.
 
-Each sub-interval gives one rate per measure and object: zero if nothing was counted, none if the object's counters were
-lost. Wait classes, and the active sessions of databases and users, come from samples; a sub-interval without samples
-gives no value. The tests are the same as for metrics, and all rows of all objects share one false discovery rate. What
-did not change is counted, not shown.
+Each sub-interval gives one rate per measure and object: zero if nothing was counted, no rate if the object's counters
+were lost. Wait classes, and the active sessions of databases and users, come from samples; a sub-interval without
+samples gives no value. The tests are the same as for metrics, and all rows of all objects share one false discovery
+rate. What did not change is counted, not shown.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ ORACLE = (
     ),
 )
 KINDS = {"postgres": POSTGRES, "mariadb": MARIADB, "oracle": ORACLE}
-"""The column that identifies a statement's text, by engine."""
+"""Kinds of objects that are tested, by engine."""
 
 
 def object_section(
@@ -267,7 +267,7 @@ def _sampled_rows(dimension: str, looked: Sequence[ActiveRates | None]) -> Itera
 
 
 def _most_changed(was: Mapping[str, float], now: Mapping[str, float], left_out: AbstractSet[str]) -> list[str]:
-    """Return the names whose mean changed most."""
+    """Return the names whose mean changed most, at most `MOST` of them, without the names in `left_out`."""
     names = sorted((was.keys() | now.keys()) - left_out)
     return sorted(names, key=lambda name: -abs(now.get(name, 0.0) - was.get(name, 0.0)))[:MOST]
 

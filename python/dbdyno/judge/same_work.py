@@ -1,7 +1,7 @@
 """Database time for the same work: what the statements that ran in both periods cost in the second period.
 
-Each statement's mean time is taken in both periods and weighted by its calls in the first (a Laspeyres index). More
-calls, other statements or another mix therefore change nothing; only the time per call of the same statement does.
+Each statement's mean time is computed for both periods and weighted by its calls in the first one (a Laspeyres index).
+More calls, other statements or another mix therefore change nothing; only the time per call of the same statement does.
 
 The interval comes from the sub-intervals: the influence of each on the logarithm of the index is a pseudo-value (the
 infinitesimal jackknife), and the pseudo-values of the two periods are compared as in `stats.two_stretches`, which
@@ -41,8 +41,8 @@ class SameWork:
 
     Attributes:
         time: Index of statement time.
-        effort: Index of the blocks or rows that the calls read; None if these are not counted. Equal effort in more
-            time points to the machine.
+        effort: Index of the blocks or rows that the calls read; None if these are not counted. Equal effort that takes
+            more time points to the machine as the cause.
         covered: Share of the first period's statement time that both indexes cover.
         counts: Number of sub-intervals of the periods.
     """

@@ -3,8 +3,8 @@
 Each period is cut at its snapshots; every sub-interval gives one value of each metric. The verdict is about what users
 wait for (`verdict.py`); metrics and objects are findings below it. The median of a period has an order-statistic
 interval. The ratio of a metric and its interval come from Welch's t on the logarithms, widened for autocorrelation; if
-a metric can be zero, only the rank test is used. Beside it is the probability that a value of the second period is
-larger (Mann and Whitney). All metrics share one false discovery rate.
+a metric can be zero, only the rank test is used. The page also shows the probability that a value of the second period
+is larger (Mann and Whitney). All metrics share one false discovery rate.
 
 A changed setting, version, index or plan is a candidate cause. Two different servers are not comparable: their numbers
 are shown, but nothing is decided unless the user says that the two servers are under test.
@@ -84,7 +84,7 @@ def compare(
         store: The store of the snapshots.
         first: The first period.
         second: The second period.
-        threshold: Relative change of database time for the same work up to which it counts as no change.
+        threshold: Largest relative change of database time for the same work that counts as no change.
         decide: True to decide even if the periods are of two servers.
         closed_loop: True if the load came from sessions that never pause, so that throughput is a result of the server.
 

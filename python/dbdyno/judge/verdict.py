@@ -27,9 +27,9 @@ MATERIAL = 0.01
 BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Bounds that "no change larger than" may name; beyond the last one the verdict is withheld."""
 SMALL = 0.05
-"""A change within this bound is reported as none, whether it is significant or not."""
+"""Bound within which a change is reported as no change, whether it is significant or not."""
 APART = 1.5
-"""If the same work takes at least this many times as long, a direct cause for half of that is enough for a verdict."""
+"""Factor of slowdown of the same work at which a direct cause for half of the slowdown is enough for a verdict."""
 UNEXPLAINED, ALIKE, STRICT = 1.25, 1.05, 0.01
 """Limits for a change without a known cause.
 
@@ -45,7 +45,7 @@ OF_COMMITS = ("device", "standby")
 CHANGED = ("setting", "cache", "version", "sessions")
 """Causes that are reported as a change if nothing became slower."""
 LEAST, LEAST_CHOSEN = 5, 3
-"""Smallest number of sub-intervals of a period, and of each part of an interval that was cut where it changed most."""
+"""Smallest number of sub-intervals for a verdict: in a period, and in each part of an interval that is cut in two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Verdict:
     next: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        """Return the verdict in the form of a model; `why` is the title without its first word."""
+        """Return the verdict as it is stored in a page's model; `why` is the title without its first word."""
         why = self.title.partition(": ")[2] or self.title
         return {
             "word": self.word,
@@ -147,7 +147,7 @@ def _outweighing_rules(facts: Facts) -> list[_Rule]:
 
 
 def _slower(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge whether the same work is slower for certain, or much slower with a direct cause for at least half."""
+    """Judge whether the same work is certainly slower, or much slower with a direct cause for at least half of that."""
     work = facts.work
     if work is None:
         return None
@@ -176,7 +176,7 @@ def _judge_blocked(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge whether commits wait longer than before for the log or a standby; no statement's time has these waits.
+    """Judge whether commits wait longer than before for the log or a standby; no statement's time includes these waits.
 
     More commits that each wait as long as before are only more load.
     """

@@ -1,9 +1,9 @@
 """Fit of a device to measured latencies, with the quality of the fit.
 
-The core computes the fit: a table of quantiles, their intervals from a bootstrap over stretches of the series, and
-regimes if a slow state lasts. To show the quality of the fit, it fits the first half of the latencies and reports how
-far that fit is from the second half, together with the distance between the two halves themselves. This module turns
-the fit into a page, with sentences that interpret the figures.
+The core computes the fit: a table of quantiles, their intervals from a bootstrap over stretches of the series, and, if
+a slow state lasts, separate regimes. To show the quality of the fit, it fits the first half of the latencies and
+reports how far that fit is from the second half, together with the distance between the two halves themselves. This
+module turns the fit into a page, with sentences that interpret the figures.
 """
 
 from __future__ import annotations

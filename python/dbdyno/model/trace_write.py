@@ -9,8 +9,8 @@ than 1 us, consecutive durations add up to the whole, and no error accumulates, 
 call is its duration minus the waits inside it, which is exact in the model.
 
 A transaction is written as a call of depth 0, and what it calls (a commit) as a call of depth 1 inside it. Each block
-is a separate session in the file (`SESSION ID`), because the blocks of a model do not follow one another in time.
-Module and action name arm and block.
+is a separate session in the file (`SESSION ID`), because the blocks of a model do not follow one another in time. The
+trace's module is the arm's name, its action is the block.
 
 Limits: what the trace format cannot hold is left out (metrics, redo bytes of a commit). The whole run is sorted on
 disk, in the system's temporary folder: about 150 bytes for each call and wait.

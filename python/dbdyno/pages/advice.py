@@ -1,4 +1,4 @@
-"""Builder of the advice page: findings ordered by what they may save, then rules that could not be judged, with why."""
+"""Builder of the advice page: findings ordered by possible savings, then rules that were not judged, with reasons."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _word(suspects: int, direction: str) -> tuple[str, Tone]:
 
 
 def _suspects(suspects: Sequence[Entry]) -> Section:
-    """Return the commits that may have changed the speed, if there are several."""
+    """Return the section with the commits that may have changed the speed; it is empty if only one commit may have."""
     rows = [_commit(one) for one in suspects] if len(suspects) > 1 else []
     tables = (common.table("", columns("commit:text subject:text"), rows),) if rows else ()
     return Section("suspects", "One of these commits", tables=tables)

@@ -83,7 +83,7 @@ def decision_head(model: Mapping[str, Any], kind: str, title: str, about: str = 
 
 
 def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:
-    """Return these kinds of figures for a model; the renderer leaves out a figure without data."""
+    """Return figures of these kinds for a model; the renderer leaves out a figure that has no data."""
     return tuple(Figure(kind, model) for kind in kinds)
 
 

@@ -37,7 +37,7 @@ TONES: dict[str, Tone] = {"holds": "good", "does not hold": "bad", "cannot tell"
 
 
 def page(model: Analysis) -> Page:
-    """Return the page that the model asks for."""
+    """Return the page of the kind that the model names."""
     make = {
         "machine": _machine,
         "claims": _claims,

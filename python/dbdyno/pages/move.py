@@ -1,4 +1,4 @@
-"""Builder of the page about a move: result and proof, cost to the source, course over time, rejected rows."""
+"""Builder of the page about a move: result and proof, cost to the source, progress over time, rejected rows."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def finite(value: Any) -> Any:
 
 
 def dig(data: Any, *keys: str) -> Any:
-    """Return the value under nested keys, or None if one is missing or null."""
+    """Return the value under nested keys, or None if a key is missing or the value is null."""
     for key in keys:
         if not isinstance(data, Mapping):
             return None
@@ -222,7 +222,7 @@ def threshold(analysis: Analysis) -> float | None:
 
 
 _name = functools.lru_cache(maxsize=4096, typed=True)(fmt.text)
-"""Return a safe key; cached, because a few different keys are repeated many times."""
+"""Return a key of the model as a safe string; cached, because a few different keys are repeated many times."""
 
 
 def _safe(value: Any) -> Any:

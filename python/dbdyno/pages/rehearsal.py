@@ -233,7 +233,7 @@ def _plans(row: Entry) -> Table | None:
 
 
 def _first_executions(statements: Sequence[Entry]) -> Section | None:
-    """Return the section on statements whose ratio differs between first executions in new processes and later ones."""
+    """Return the section on statements whose time ratio is different in the first execution of a session."""
     rows = [
         {"text": row.get("text"), **row["first"], "later": row.get("ratio")} for row in statements if row.get("first")
     ]

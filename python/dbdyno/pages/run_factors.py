@@ -80,7 +80,7 @@ _STATES = {"best": "ahead at the end", "in": "in at the end", "failed": "left: i
 
 
 def race(model: Analysis) -> Iterator[Section]:
-    """Yield the arms of a race, those that stayed longest first."""
+    """Yield the arms of a race, those that stayed in the race longest first."""
     tune = reading.dig(model, "tune") or {}
     given = reading.entries(tune, "rows")
     if not given:

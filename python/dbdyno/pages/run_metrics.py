@@ -108,7 +108,7 @@ def _one_of_many(row: dict[str, object]) -> bool:
 
 
 def _blocks_needed(row: dict[str, object]) -> str:
-    """Return the number of blocks that a decision needs, as an interval; "" if the row has a decision."""
+    """Return the range of the number of blocks that a decision needs, as text; "" if the row has a decision."""
     low, high = row.get("tell_low"), row.get("tell_high")
     if row.get("decision") not in ("unclear", "provisional") or low is None:
         return ""

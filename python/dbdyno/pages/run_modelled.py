@@ -257,7 +257,7 @@ def _device(model: Analysis, row: dict[str, object], *, several: bool) -> dict[s
 
 
 def logs(model: Analysis) -> Iterator[Section]:
-    """Yield, for a run on this host, the writes of the log by path, and the effect of a path too far behind."""
+    """Yield, for a run on this host, the log writes by path, and the effect of a path that is too far behind."""
     given = reading.entries(model, "logs")
     if not given:
         return

@@ -37,7 +37,7 @@ KINDS = {
 
 
 def page(model: Analysis, *, skew: bool = False) -> Page:
-    """Return the page that the model asks for; with `skew`, a terminal shows a profile's complete skew tables."""
+    """Return the page of the kind that the model names; with `skew`, a terminal shows all skew tables of a profile."""
     name = str(model.get("page"))
     name = name if name in KINDS else "profile"
     made = trace_profile.sections(model, skew=skew) if name == "profile" else _SECTIONS[name](model)

@@ -15,7 +15,7 @@ OF_THE_CLIENT = ("idle", "network")
 
 
 def finding(model: Analysis, page: str) -> str:
-    """Return the sentence for a page, or ""."""
+    """Return the sentence with the finding of a page, or "" if the page has none."""
     made = {"report": _report, "events": _events, "sql": _statements}.get(page)
     return made(model) if made else ""
 

@@ -103,7 +103,7 @@ def _row(line: Entry, decades: list[int], model: Analysis, mostly: Entry) -> Row
 
 
 def _main_statements(model: Analysis) -> dict[str, Cell]:
-    """Return, by event, the statement with most of its time, as a link if the statement is on the page."""
+    """Return, for each event, the statement in which most of its time was spent, as a link if it is on the page."""
     given = reading.dig(model, "mostly") or {}
     places = anchors(reading.entries(model, "statements")) if given else {}
     return {

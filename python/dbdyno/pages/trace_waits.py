@@ -52,7 +52,7 @@ def events(model: Analysis) -> Iterator[Section]:
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Yield summary, figures, course over time and longest waits; nothing without waits."""
+    """Yield summary, figures, time series and longest waits; nothing without waits."""
     given = reading.dig(model, "summary")
     if not given:
         return

@@ -24,7 +24,7 @@ BLOCKS_MOST = 200
 _HALF = 0.5
 """A statement has enough blocks when half the width of its interval is below this share of the threshold."""
 _T = 2.1
-"""Student's t at 95 % with the usual number of blocks."""
+"""Quantile of Student's t for a 95 % interval, with the usual number of blocks."""
 _NEW_PRIOR = 100
 """Number of updated estimates after which the common spread is recomputed."""
 
@@ -45,7 +45,7 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, limit: int) -> list[RehearsedStatement]:
-        """Return up to `limit` undecided statements, in the order in which measuring them pays.
+        """Return up to `limit` undecided statements, the one that is most worth measuring first.
 
         First comes the statement for which a second of measuring decides most of the load's database time.
         """

@@ -102,7 +102,7 @@ def _finite(value: bytes | None) -> float | None:
 
 
 def difference(old: Answer, new: Answer, by: DeterminedParts = DeterminedParts()) -> Difference:
-    """Describe how two answers differ in what the statement determines; empty if they are equal."""
+    """Describe how two answers differ in the parts that the statement determines; empty if those are equal."""
     if old.sqlstate or new.sqlstate:
         return "" if old.sqlstate == new.sqlstate else "error"
     if old.rows != new.rows or len(old.columns) != len(new.columns):

@@ -1,4 +1,4 @@
-"""Causes, and the data from which they are derived."""
+"""Causes of a change in a statement's result or time, and the data from which they are derived."""
 
 from __future__ import annotations
 

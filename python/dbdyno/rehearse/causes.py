@@ -211,7 +211,7 @@ def _of_table(table: str, old: Relation, new: Relation) -> Iterator[Cause]:
 
 
 def _are_others(old: float, new: float) -> bool:
-    """Return True if two estimates of a table's rows differ so much that the tables differ; -1 is an unknown number."""
+    """Return True if two estimates of a table's rows differ so much that the tables must differ; -1 is unknown."""
     return old >= 0 and new >= 0 and max(old, new) > _OTHER_ROWS * max(min(old, new), 1)
 
 
@@ -230,7 +230,7 @@ def _differing_object(text: str, grounds: CauseContext, kind: str) -> str:
 
 
 def _are_same(old: str, new: str, *, is_same_version: bool) -> bool:
-    """Return True if two definitions are equal, ignoring how different server versions write them."""
+    """Return True if two definitions are equal, ignoring differences in how server versions write them."""
     from dbdyno.move.database.compare import normalised_text
 
     is_verbatim = old.startswith("CREATE ") and not re.search(r"\bBEGIN ATOMIC\b|\bRETURN \(", old)

@@ -37,7 +37,7 @@ def refuse_change(change: str) -> None:
     """Raise an error if a change would have effects outside a copy of the database, or no effect at all.
 
     Raises:
-        TargetError: It is such a change.
+        TargetError: The change has effects outside the copy, or no effect.
     """
     plain, first = without_comments(change), first_word(change)
     setting = "write it as set NAME = VALUE, which applies only to the new side's transactions"

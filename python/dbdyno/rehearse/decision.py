@@ -103,12 +103,12 @@ def is_settled(item: RehearsedStatement, threshold: float, prior: Prior = NO_PRI
 
 
 def prior_of(items: Iterable[RehearsedStatement]) -> Prior:
-    """Return the statements' common spread from first blocks only; confirming blocks are of selected statements."""
+    """Return the statements' common spread, without confirming blocks, which only selected statements have."""
     return common_prior(log_ratios(item.initial_blocks) for item in items if not item.reason)
 
 
 def decide(items: Sequence[RehearsedStatement], threshold: float) -> list[Decision]:
-    """Return the decision on each statement, in the order given."""
+    """Return the decision on each statement, in the order of `items`."""
     prior = prior_of(items)
     found = [_decide_by_times(item, threshold, prior) for item in items]
     timed = sorted((one.p, at) for at, one in enumerate(found) if one.is_timed)

@@ -1,4 +1,4 @@
-"""Corrections of times: the longer network path to the farther side, and waits for a processor on this machine."""
+"""Corrections of execution times: for a longer network path to one side, and for waits for a processor here."""
 
 from __future__ import annotations
 

@@ -48,5 +48,7 @@ def write_evidence(folder: Path, items: Sequence[RehearsedStatement]) -> None:
                     connection.table("kept").write_parquet(str(aside), compression="zstd")
             except (duckdb.Error, OSError) as error:
                 raise EvidenceError(
-                    f"cannot be written: {error}", where=str(folder / name), next_step="free space or check permissions"
+                    f"cannot be written: {error}",
+                    where=str(folder / name),
+                    next_step="free disk space or check the permissions",
                 ) from error

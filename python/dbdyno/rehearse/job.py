@@ -150,9 +150,9 @@ def _explain_changes(
 ) -> dict[int, Cause]:
     """Execute changed statements to get their plans; return the cause for each worse statement, by its number.
 
-    Slower statements come before faster ones, the heaviest first. The first one may take up to half of the time
-    budget more, or 20 s if that is longer; for those reached after the end of the time, the cause says that there was
-    no time.
+    Slower statements come before faster ones, the heaviest first. For the first one, the time budget may be exceeded by
+    half, or by 20 s if that is longer. For statements that are reached after the end of the time, the cause says that
+    there was no time.
     """
     causes: dict[int, Cause] = {}
     order = sorted(decisions, key=lambda one: (one.word == "faster", -abs(one.added_ns)))
@@ -224,7 +224,7 @@ def _try_setting(
 
 
 def _mean_ns(item: RehearsedStatement, new: Side, settings: tuple[str, ...]) -> float:
-    """Return the mean time on the new side over the sets of values; short ones are executed several times [ns]."""
+    """Return the mean time on the new side over the sets of values [ns]; short ones are executed several times."""
     is_prepared = item.timed_sets[0].is_prepared
     if is_prepared:
         new.close()  # A generic plan that this session has would outlive the change of a setting.

@@ -224,7 +224,7 @@ def copied_server(
 def _move_database(
     old: Postgres, new: Postgres, show: Callable[[str], None], masks: Sequence[Mask], mask_key: str
 ) -> MovedDatabase:
-    """Move the database with a temporary job, and remove the advice to resume that job from errors."""
+    """Move the database with a temporary job; errors do not contain the advice to resume that job."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
         try:
             return move_database(

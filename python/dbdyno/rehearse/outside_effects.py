@@ -128,7 +128,7 @@ def read_outside_effects(*servers: Postgres, allowed: Collection[str] = ()) -> O
 
 @dataclass
 class _Found:
-    """What has been read so far; `pending` has the words in the bodies of functions, triggers and views."""
+    """Objects that have been read so far; `pending` has the words in the bodies of functions, triggers and views."""
 
     functions: dict[str, str] = field(default_factory=dict)
     read: dict[str, str] = field(default_factory=dict)

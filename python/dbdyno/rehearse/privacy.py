@@ -79,7 +79,7 @@ def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = 
         sqlstate: The error's code.
         message: The server's message.
         is_raised: True if a user's function raised it, so that its text may contain anything.
-        sent: The text that was sent; a word that the message quotes is kept if it is one of its names.
+        sent: The text that was sent; a word that the message quotes is kept if it is a name in this text.
     """
     if is_raised or not sqlstate.startswith(_WORDED):
         return _condition(sqlstate)

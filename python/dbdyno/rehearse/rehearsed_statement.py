@@ -62,7 +62,8 @@ class RehearsedStatement:
     Attributes:
         statement: The statement.
         trials: One per set of values.
-        undetermined: Why its answers may legitimately differ, if they do; empty if they are equal, or must be.
+        undetermined: Why its answers may legitimately differ, if they differ; empty if they are equal, or must be
+            equal.
         old_ns: Time of an execution on the old side by block [ns].
         new_ns: The same on the new side.
         first_blocks: Number of blocks before the confirming ones; None if there are no confirming ones.

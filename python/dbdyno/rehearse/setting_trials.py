@@ -59,9 +59,9 @@ TRIED_SETTINGS = (
 """Settings that change plans or execution and can be set in a session; tried one by one, in this order."""
 _RESTORED = 0.5
 _SCREENED, _CONFIRMED, _CANDIDATES = 2, 6, 3
-"""Rounds of a first trial, rounds of a confirming trial, and number of settings that get the latter."""
+"""Rounds of a first trial, rounds of a confirming trial, and number of settings that get a confirming trial."""
 _LEVEL = 0.99
-"""Confidence level of a confirming trial's interval; up to three settings get one."""
+"""Confidence level of a confirming trial's interval; up to three settings get a confirming trial."""
 _SCREENED_SHARE = 0.3
 """Minimum share of the difference that a setting must remove in a first trial."""
 TrialTimes = tuple[Sequence[float], Sequence[float]]

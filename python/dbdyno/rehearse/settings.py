@@ -49,7 +49,7 @@ def why_differing(name: str, old: Catalog, new: Catalog) -> str:
 
 
 def one_sided(old: Catalog, new: Catalog) -> tuple[list[str], list[str]]:
-    """Return the names of settings that exist only on the old side, and only on the new side.
+    """Return the names of settings that exist only on the old side, and of those that exist only on the new side.
 
     Settings of the planner come first. A setting that was renamed has its other name in parentheses.
     """

@@ -127,7 +127,7 @@ class Side:
     def transaction(self, statement: Statement, *more: str) -> Iterator[None]:
         """Return a context manager for a transaction with the session's settings, which is rolled back at the end.
 
-        `more` are settings for this transaction alone.
+        `more` are settings only for this transaction.
 
         Raises:
             ExecutionError: A setting is not accepted.
@@ -204,7 +204,7 @@ class Side:
         return _answer(found[-1])
 
     def has_written(self) -> bool:
-        """Return True if the transaction has changed or locked rows, even if that was undone."""
+        """Return True if the transaction has changed or locked rows, even if the changes were undone."""
         (results,) = run_pipeline(self._connection, [_send_command(_HAS_WRITTEN)])
         self._refuse(results, _HAS_WRITTEN)
         return bool(results[-1].get_value(0, 0) == b"t")
@@ -317,7 +317,7 @@ class Side:
         """Send commands in one pipeline; each text must be one command.
 
         Raises:
-            ExecutionError: The server refused a command; it has executed the ones before.
+            ExecutionError: The server refused a command; it has executed the commands before it.
         """
         for text, results in zip(texts, run_pipeline(self._connection, [*map(_send_command, texts)]), strict=True):
             self._refuse(results, text)

@@ -197,7 +197,7 @@ def _try_settings(server: Postgres, settings: Sequence[str], stop: Callable[[], 
     """Try settings in a transaction that is rolled back, before measuring with them.
 
     Raises:
-        TargetError: The server refuses one.
+        TargetError: The server refuses a setting.
     """
     with contextlib.closing(server.connect(stop=stop)) as conn, conn.transaction(force_rollback=True):
         for setting in settings:

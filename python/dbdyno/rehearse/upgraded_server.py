@@ -32,7 +32,7 @@ _CHECK_S, _UPGRADE_S = 600, 24 * 3600
 _PASSED = re.compile(r"^(?:Checking|Performing|Finding|Verifying).*\bok$")
 _OUTCOME = re.compile(r"^\S.*\s(?:ok|warning|fatal|failure)$|^-+$|^\*|^Performing Consistency|^\s*$")
 _SAID_MOST, _LISTED_MOST = 12, 20
-"""Maximum number of lines in an error, from pg_upgrade's output and from a list that it wrote."""
+"""Maximum number of lines that an error quotes from pg_upgrade's output, and from a list that pg_upgrade wrote."""
 _CHECKSUMS_OPTION_SINCE = 18
 """Major version since which initdb enables checksums by default."""
 

@@ -76,7 +76,7 @@ _UNCLEAR_NEXT = "give more time (--for), or rehearse while nothing else uses the
 
 
 def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
-    """Return sentences for a rehearsal without a worse statement: the numbers of decided and unclear ones."""
+    """Return sentences for a rehearsal in which no statement became worse: how many are decided, how many unclear."""
     decided = count - unclear
     parts = []
     if decided:

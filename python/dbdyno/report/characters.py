@@ -77,7 +77,7 @@ def bar(share: float, width: int) -> str:
 def heights(values: Sequence[float], empty: str = "·") -> str:
     """Return one character per value whose height is the value relative to the largest.
 
-    Every value above zero is visible; other values are `empty`.
+    Every value above zero is visible; all other values are shown as the character `empty`.
     """
     top = max(values, default=0.0)
     if top <= 0:

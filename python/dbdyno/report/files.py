@@ -14,5 +14,5 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         ReportError: the file cannot be written; a file that was at `path` before is unchanged.
     """
-    with os_errors_as(ReportError, "cannot write", path, "choose another place, or free space there"):
+    with os_errors_as(ReportError, "cannot write", path, "free disk space, or choose another path"):
         write_output(path, content)

@@ -217,7 +217,7 @@ def template_environment(text_of: Callable[[str], str]) -> Any:
 
 
 def code_spans(text: str) -> Any:
-    """Return a sentence as escaped HTML in which `words in backticks` are set as code; a single backtick is kept."""
+    """Return a sentence as escaped HTML in which `words in backticks` are set as code; single backticks stay."""
     from markupsafe import escape
 
     return _markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))

@@ -16,7 +16,7 @@ from dbdyno.report import cell_text
 from dbdyno.report.figures import theme
 
 WIDTH, MARGIN, SIZE, LINE, GAP = 1180, 28, 13, 20, 14
-"""Sizes in pixels."""
+"""Sizes in pixels: width of the picture, margin, font size, line height, and gap between parts."""
 ROWS, MARK, LETTERS = 30, 120, 70
 """Maximum number of table rows, width of a drawing in pixels, and maximum number of letters in a cell."""
 LETTER = SIZE * theme.LETTER

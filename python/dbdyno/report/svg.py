@@ -1,9 +1,9 @@
 """A chart as inline SVG that is safe and small enough for a page.
 
-Vega's SVG is parsed and rebuilt with an allow list of elements and attributes, so that only drawing comes through,
+Vega's SVG is parsed and rebuilt with an allow list of elements and attributes, so that nothing but drawing remains,
 whatever a name or an SQL text contains. In the process identifiers get a prefix (several figures share one page), tool
 tips move from `aria-label` to `data-tip` (the page's script shows them), numbers lose unnecessary digits, and
-neighbouring shapes of the same look become one path (which reduces a heat map to a tenth).
+neighbouring shapes with the same look become one path (which reduces a heat map to a tenth).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows as CSV, JSON or an Arrow stream; no cell becomes a formula in a spreadsheet unless that is asked for."""
+"""Rows as CSV, JSON or an Arrow stream; no cell becomes a formula in a spreadsheet unless the user allows it."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def _read(row: Row, *, columns: list[Column], width: int) -> list[str]:
 
 
 def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
-    """Return the text of a cell; the first cell of a row has its notes below."""
+    """Return the text of a cell; below the text of the first cell of a row are the row's notes."""
     cell = cell_text.cell_of(row, column)
     if column.kind not in ("value", "verdict"):
         return marks.mark_text(column.kind, cell.value, width - 60, column.narrowest)

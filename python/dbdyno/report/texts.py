@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _FILES = {"curve": "curve_text", "timeline": "timeline_text", "machine": "machine"}
-"""Module under `figures/` whose function `lines` draws a kind."""
+"""Module under `figures/` whose function `lines` draws this kind of figure."""
 
 
 def draw_text(kind: str, data: Mapping[str, Any], width: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Line breaking of an HTML page: numbers, dates and identifiers are kept together, long paths and names may break.
+"""Line breaks of an HTML page: none within numbers, dates and identifiers, but allowed within long paths and names.
 
 `7.6 %`, `-3 ms` and `2026-11-23` are never broken, nor is an identifier of 15 digits or more, whose minus stays an
 ASCII hyphen that can be typed. A file path may break after its slashes and colons. In a row's heading, which is narrow,

@@ -4,7 +4,7 @@
         first = take(collector, Store(Path("snaps")), engine_name="postgres")
 
 engines/   what is read from each engine, the meaning of its counters and epochs, its part of a report
-taking/    taking snapshots: one, one per period, of one target or of many
+taking/    taking snapshots: once or at regular intervals, of one target or of many
 store/     the folder of snapshots: files, manifests, locks, packing, retention, repair
 reading/   differences with a verdict per row, intervals, periods, rates, changes
 sessions/  active session history, blocking trees

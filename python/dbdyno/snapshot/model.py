@@ -1,4 +1,4 @@
-"""What the reports of snapshots add to the parts of pages (`dbdyno.base.sections`): order, statements, instants."""
+"""Helpers of snapshot reports: sections in order, texts for statements and instants (see `dbdyno.base.sections`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def statement_beginning(text: str | None) -> str | None:
 
 
 def sql_columns(spec: str) -> list[Heading]:
-    """Return columns as `columns` does for a table of statements: the text `begins` first, the identifier last."""
+    """Return the columns of a table of statements: the start of the text first, those of `spec`, the identifier."""
     return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:code:identifier")
 
 

@@ -50,7 +50,7 @@ def page_head(interval: Interval, page: str, head: Verdict) -> JsonObject:
 
 
 def _figures(interval: Interval, parts: list[Part]) -> JsonObject:
-    """Return the value of a report's key `series`, with events, from the session history if there is one."""
+    """Return the curves and events for a report's key `series`, from the session history if there is one."""
     from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
     from dbdyno.snapshot.reading.series import report_series
 

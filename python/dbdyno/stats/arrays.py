@@ -70,7 +70,7 @@ def _from_arrow(data: Any) -> NDArray[Any]:
         import pyarrow as pa
     except ImportError as error:
         raise StatsError(
-            "pyarrow, which an Arrow object without to_numpy needs, is not installed",
+            "pyarrow is not installed; an Arrow object without to_numpy needs it",
             next_step="run `pip install pyarrow`",
         ) from error
     if hasattr(data, "__arrow_c_stream__"):

@@ -219,7 +219,7 @@ def _clean_sides(logs: Floats, borders: list[int]) -> Floats:
 
 
 def _likeness(logs: Floats, borders: list[int]) -> float:
-    """Return the lag-1 autocorrelation about the means between borders, without bias, in 0..0.9.
+    """Return the lag-1 autocorrelation around the means between borders, with its bias removed, within 0..0.9.
 
     The bias is removed as by Marriott and Pope (1954).
     """

@@ -9,9 +9,9 @@ from dbdyno.stats.gates import Gate
 from dbdyno.stats.wording import percent
 
 LATER_MOST = 1.25
-"""Largest ratio of a host's mean time to the median of all hosts with which the gate passes."""
+"""Largest ratio of a host's mean time to the median of all hosts at which the gate passes."""
 BLOCKS_LEAST = 0.8
-"""Minimum share of blocks in which a host is slower by a tenth; a single bad block does not indicate the network."""
+"""Minimum share of blocks in which a host is slower by a tenth; one bad block is no sign of a slower network."""
 CUT_MOST = 0.1
 
 Means = Mapping[str, Mapping[str, float]]

@@ -35,7 +35,7 @@ EACH, EACH_LEAST, EACH_VALUES = 1_999, 399, 100_000
 MOVING, MOVING_LEAST, MOVING_VALUES = 12_000, 4_000, 600_000
 """Drifting and stepping series: maximum and minimum number, and the total number of values aimed at."""
 ALIKE = 12
-"""A series is compared with one in this number of simulated series: those whose movement has the most similar size."""
+"""A series is compared with 1 / `ALIKE` of the simulated series: those whose movement is most similar in size."""
 SEED = 20_261_127
 Flags = NDArray[np.bool_]
 

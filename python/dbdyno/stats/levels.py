@@ -68,7 +68,7 @@ class Levels:
         return self.means.size * (self.means.size - 1) // 2
 
     def share(self, at: int) -> float:
-        """Return the value of a level as a share of the best level."""
+        """Return the value at a level as a share of the value at the best level."""
         return math.exp(float(self.means[at] - self.means[self.best]))
 
     def ratio_to(self, at: int, base: int) -> tuple[float, float, float]:

@@ -135,6 +135,6 @@ def _exp(value: Floats) -> Floats:
 def _refuse(rows: Floats, least: int) -> None:
     if rows.ndim != 2 or rows.shape[1] < least:
         raise StatsError(
-            f"rows of shape {rows.shape} cannot be resampled",
+            f"rows of shape {rows.shape} cannot be compared",
             next_step=f"give an array of two dimensions, with at least {least} values in each row",
         )

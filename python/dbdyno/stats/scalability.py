@@ -3,9 +3,9 @@
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
 (Gunther, Guerrilla Capacity Planning, 2007.) `gamma` is the throughput at a load of 1, `alpha` the serial share
-(contention), `beta` the cost of keeping all consistent (coherency). With beta above 0 the throughput has a peak at N* =
-sqrt((1 - alpha) / beta). The law is fitted by least squares with alpha, beta >= 0. Intervals come from the linear
-approximation at the fit, and assume independent rows.
+(contention), `beta` the cost of keeping shared data consistent (coherency). With beta above 0 the throughput has a peak
+at N* = sqrt((1 - alpha) / beta). The law is fitted by least squares with alpha, beta >= 0. Intervals come from the
+linear approximation at the fit, and assume independent rows.
 """
 
 from __future__ import annotations

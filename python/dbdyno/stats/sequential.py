@@ -120,7 +120,7 @@ class Race:
 
     @property
     def leader(self) -> int:
-        """Return the arm that is ahead of all others in the race by its means."""
+        """Return the remaining arm whose smallest mean ratio to the other remaining arms is the largest."""
         return max(
             self.alive,
             key=lambda arm: min((self.compare(arm, other).ratio for other in self.alive if other != arm), default=1.0),

@@ -5,8 +5,8 @@ buckets as `dyno_stats::signed`), and the K largest values. The functions that f
 one, too. Counts, moments, extremes, buckets and the largest values are exact; quantiles and rank statistics use the
 middles of the buckets, within 1/256 of each value.
 
-An existing session is used. Otherwise one is started on SPARK_MASTER or local[*]; a local one is bound to this machine
-alone.
+An existing session is used. Otherwise one is started on SPARK_MASTER or local[*]; a local one is bound to addresses of
+this machine only.
 """
 
 from __future__ import annotations

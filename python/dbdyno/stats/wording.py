@@ -25,7 +25,7 @@ _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 def duration(ns: float) -> str:
-    """Return nanoseconds as text with three digits and a suitable unit: 12300 is "12.3 us"."""
+    """Return nanoseconds as text with three significant digits and a suitable unit: 12300 is "12.3 us"."""
     for size, unit in _TIMES:
         if abs(ns) >= size * 0.9995:
             return f"{_digits(ns / size)} {unit}"
@@ -33,7 +33,7 @@ def duration(ns: float) -> str:
 
 
 def size(number_of_bytes: float) -> str:
-    """Return bytes as text with three digits and a suitable binary unit: 1048576 is "1.00 MiB"."""
+    """Return bytes as text with three significant digits and a suitable binary unit: 1048576 is "1.00 MiB"."""
     for unit_size, unit in _SIZES:
         if abs(number_of_bytes) >= unit_size * 0.9995:
             return f"{_digits(number_of_bytes / unit_size)} {unit}"
@@ -58,7 +58,7 @@ def direction(ratio: float, higher_is_better: bool) -> str:
 
 
 def factor(ratio: float) -> float:
-    """Return how many times faster or slower: at least 1, whichever way the ratio points."""
+    """Return a ratio as the factor by which it is faster or slower: at least 1 in either direction."""
     return max(ratio, 1.0 / ratio)
 
 

@@ -3,7 +3,7 @@
 `dbdyno trace profile FILES` takes as long to start Python and parse its command line as to read a hundred megabytes. If
 the arguments contain only files and output options, the core starts reading in a separate thread while the rest of the
 program is imported. The command then parses everything as usual; when it requests exactly this reading (the same files,
-options and request, compared in the form passed to the core), it takes the one in progress. Otherwise the reading is
+options and request, compared in the form passed to the core), it uses the reading in progress. Otherwise the reading is
 stopped. So the answer, the errors and the exit codes are those of the command itself.
 
 The native entry (`crates/dyno-entry`) may already have read the files, but cannot print the result in every form. It

@@ -30,7 +30,8 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 class Options:
     """How traces are read: when a wait for the client counts as think time, and what is kept.
 
-    `tim_unit_ns` is the unit of the files' times, for files whose header and stamps do not state it or state it wrong.
+    `tim_unit_ns` is the unit of the files' times, for files whose header and stamps do not state it, or state it
+    wrongly.
     """
 
     think_time_ns: int = 1_000_000_000

@@ -97,7 +97,7 @@ def reader_warnings(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict
 
 
 def merge_warnings(found: Sequence[JsonObject]) -> list[dict[str, object]]:
-    """Return the warnings with those that say the same about several files merged into one, with their `count`.
+    """Return the warnings; those that say the same about several files are merged into one, with their `count`.
 
     Sentences say the same if they differ only in the file at the beginning and in numbers.
     """
@@ -129,7 +129,7 @@ def _mentions(found: list[dict[str, str]], words: str) -> bool:
 
 
 def unread_warning(total: int) -> dict[str, str]:
-    """Return the warning that something was not read, with where to see it."""
+    """Return the warning that something was not read, which says where to see it."""
     pieces = "1 piece was" if total == 1 else f"{total} pieces were"
     return {
         "code": "unread",

@@ -135,7 +135,7 @@ def profile_page(
 
 
 def _by_expressions(names: Sequence[str], request: Request, options: Options, progress: Progress | None) -> JsonObject:
-    """Return the same page from an import, where expressions are SQL."""
+    """Return the same page as `profile_page`, but computed from an import, where expressions are SQL."""
     from dbdyno.trace.conditions import restrict
     from dbdyno.trace.pivot import calls_by_kind, pivot
     from dbdyno.trace.source import open_traces

@@ -141,7 +141,7 @@ def _texts(traces: Traces, mostly: dict[str, MainStatement]) -> dict[str, str]:
 
 
 def _longest(traces: Traces, limit: int, condition: str = "", given: list[Any] | None = None) -> list[Longest]:
-    """Return the longest waits except idle ones: of all statements, or restricted by a condition."""
+    """Return the longest waits except idle ones: those of all statements, or those that meet a condition."""
     rows = traces.rows(
         f"""
         select w.elapsed_ns, w.started_ns, w.event, w.class, w.session, k.key as statement, k.text, w.p1, w.p2, w.p3,
@@ -163,7 +163,7 @@ class MainStatement(TypedDict):
 
 
 def _main_statements(traces: Traces) -> dict[str, MainStatement]:
-    """Return the statement with most of the time, and its share, by event and for calls' CPU and unexplained time."""
+    """Return, by event and for CPU and unexplained time, the statement with most of that time, and its share."""
     rows = traces.rows(
         f"""
         with own as (
@@ -207,7 +207,7 @@ def _binds(traces: Traces, key: str) -> list[Binds]:
 
 
 def _tree(traces: Traces, entry: Entry, share: float) -> Tree | None:
-    """Return the tree of the statement's longest execution that called others, or None."""
+    """Return the tree of the statement's longest execution that called other statements, or None."""
     if not entry["children"]:
         return None
     found = traces.connection.execute(

@@ -26,12 +26,12 @@ class Running:
         return self.report
 
     def is_over(self) -> bool:
-        """Return True if it ended by itself: its time is over, it exceeded its limit, or it failed."""
+        """Return True if the core's work ended by itself: its time is over, it exceeded its limit, or it failed."""
         return bool(self.core.is_over())
 
     @contextlib.contextmanager
     def until_end(self) -> Iterator[None]:
-        """End it when the `with` block ends, and store its last report."""
+        """End the core's work when the `with` block ends, and store its last report."""
         try:
             yield
         finally:

@@ -101,7 +101,7 @@ def open_traces(
 def _import_aside(
     folder: Path, names: Sequence[str], options: Options, progress: Progress | None
 ) -> tuple[Run, list[dict[str, str]]]:
-    """Import into the temporary folder; an error about disk space names that folder."""
+    """Import traces into the temporary folder; an error about disk space names that folder."""
     try:
         return import_into(folder, names, options, progress)
     except EvidenceError as error:
@@ -182,7 +182,7 @@ def manifest_head(form: str, title: str, started: str) -> JsonObject:
 
 
 def server_file(path: str, version: str) -> JsonObject:
-    """Return the entry of a manifest for a server that was recorded itself, in the place of a file."""
+    """Return the manifest's entry for a server that was recorded directly; it takes the place of a file's entry."""
     return {"file": 0, "path": path, "bytes": 0, "lines": 0, "facts": {"version": f"PostgreSQL {version}"}}
 
 

@@ -51,7 +51,7 @@ def staged_folder(out: Path, *, replace: bool = False) -> Iterator[Path]:
         raise TraceError(
             f"the import could not be written: {_reason_of(error)}",
             where=str(out),
-            next_step="free space or check permissions there and import again; no part of this import is left",
+            next_step="free disk space or check the permissions, then import again; no part of this import is left",
         ) from error
     except BaseException:
         _remove(aside)

@@ -70,7 +70,7 @@ Wait = TypedDict(
         "max_ns": int,
     },
 )
-"""Waits for one event inside the calls of a statement, or between them."""
+"""Number and time of the waits for one event, inside the calls of a statement or between them."""
 
 
 class Relative(TypedDict):

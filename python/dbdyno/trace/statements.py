@@ -166,7 +166,7 @@ def _sum(rows: Sequence[Figures]) -> Figures:
 
 
 def _describe(traces: Traces, found: dict[str, Entry]) -> None:
-    """Add what is known about each statement to its entry."""
+    """Add text, command, user, depth and place of each statement to its entry."""
     known: dict[str, list[Row]] = {}
     for row in traces.rows("select * from keys order by file, line"):
         known.setdefault(row["key"], []).append(row)

@@ -50,7 +50,7 @@ class Call(Sums):
 
 
 WaitFigures = TypedDict("WaitFigures", {"event": str, "class": str, "count": int, "total_ns": int})
-"""Waits for one event directly inside calls."""
+"""Number and time of the waits for one event directly inside calls."""
 
 
 class Node(Sums):

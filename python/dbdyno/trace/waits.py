@@ -284,7 +284,7 @@ def _histogram(values: NDArray[np.int64], per_decade: int) -> dict[str, list[flo
 
 
 def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]]:
-    """Return points of the curve of the share of waits that took at least a given time, at log-spaced ranks."""
+    """Return points of a curve: the share of waits that took at least a given time, at log-spaced ranks."""
     import numpy as np
 
     ranks = np.unique(np.geomspace(1, values.size, points).astype(int))

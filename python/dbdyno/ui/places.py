@@ -45,7 +45,7 @@ class Server:
     preparer: Preparer | None = None
 
     def prepare(self, chain: list[Snapshot]) -> None:
-        """Check that the sums between these snapshots are there, so that a page need not wait for them.
+        """Check that the sums between these snapshots exist, so that a page need not wait for them.
 
         Raises:
             NotReadyError: The sums are still being computed.
@@ -54,10 +54,10 @@ class Server:
             self.preparer.check(self.store, chain)
 
     def model(self, known: ResultCache[T], stretch: Stretch, make: Callable[[Interval], T], what: str = "") -> T:
-        """Return what `make` makes of an interval, from a cache; `what` distinguishes results about one interval.
+        """Return what `make` returns for an interval, cached; `what` distinguishes results about the same interval.
 
         Raises:
-            NotReadyError: Sums of the interval are being made.
+            NotReadyError: Sums of the interval are being computed.
         """
         self.prepare(stretch.chain)
 

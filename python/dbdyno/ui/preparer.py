@@ -1,4 +1,4 @@
-"""Missing sums of an interval, made in a separate process, so that no page waits for minutes.
+"""Missing sums of an interval, computed in a separate process, so that no page waits for minutes.
 
 A store written by `dbdyno snap watch` has its sums. A store that was copied without them, or filled by many single
 snapshots, lacks them; they are computed once, the latest first.
@@ -28,7 +28,7 @@ MEMORY = "128MB"
 
 
 class NotReadyError(SnapshotError):
-    """Error for an interval whose sums are still being made."""
+    """Error for an interval whose sums are still being computed."""
 
 
 class Preparer:
@@ -57,9 +57,9 @@ class Preparer:
                 self._asked.add(name)
                 self._process = _start(store.folder, chain)
         raise NotReadyError(
-            f"{made} of {wanted} hours and days are summed up so far",
+            f"{made} of {wanted} sums by hour and day are ready",
             where=chain[0].target,
-            next_step="wait: this page shows the interval as soon as all are summed up",
+            next_step="wait: this page shows the interval as soon as all of them are ready",
         )
 
     def end(self) -> None:
@@ -98,7 +98,7 @@ def _start(folder: Path, chain: Sequence[Snapshot]) -> subprocess.Popen[bytes]:
 
 
 def prepare(store: Store, first: Snapshot, last: Snapshot) -> None:
-    """Make the missing sums between two snapshots, the latest first."""
+    """Compute the missing sums between two snapshots, the latest first."""
     sums = Chain(store, [first, last], Interval)
     try:
         for chunk in reversed(sums.chunks if sums.is_cached else []):
@@ -112,7 +112,7 @@ def prepare(store: Store, first: Snapshot, last: Snapshot) -> None:
 
 
 def main() -> None:
-    """Make the sums of an interval; the process ends with the server that started it."""
+    """Compute the sums of an interval; the process ends with the server that started it."""
     from dbdyno.evidence.memory import limit_memory
 
     folder, _, first, last = sys.argv[1:]

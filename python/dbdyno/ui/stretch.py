@@ -14,7 +14,7 @@ DAY_US = 86_400 * 10**6
 CURRENT_INTERVALS = {"1h": DAY_US // 24, "6h": DAY_US // 4, "1d": DAY_US, "7d": 7 * DAY_US, "30d": 30 * DAY_US}
 """Lengths of the intervals that end with the last snapshot [us], by their names in addresses."""
 COMPARISON_DISTANCES = {"yesterday": DAY_US, "last week": 7 * DAY_US}
-"""How far back the interval to compare with is [us], by its name in addresses."""
+"""Distance [us] from an interval back to the interval that it is compared with, by the latter's name in addresses."""
 DEFAULT = "1d"
 
 
@@ -50,7 +50,7 @@ def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
     """
     if len(snapshots) < 2:
         raise SnapshotError(
-            "has fewer than two snapshots, so there is no time between them",
+            "there are fewer than two snapshots, so there is no interval to show",
             next_step="take more with `dbdyno snap watch --target DSN --every 60s`",
         )
     if (text or DEFAULT) in CURRENT_INTERVALS:
@@ -66,7 +66,7 @@ def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
 
 
 def comparison_stretch(snapshots: Sequence[Snapshot], stretch: Stretch, text: str) -> Stretch:
-    """Return the interval to compare another one with: `yesterday`, `last week` or an explicit one.
+    """Return the interval with which `stretch` is compared: `yesterday`, `last week` or an explicit one.
 
     Raises:
         SnapshotError: The snapshots do not go back that far.

@@ -31,7 +31,7 @@ class Timeline:
 
 
 def timeline(timeline: Timeline, named: Mapping[str, str], path: str = "/server") -> JsonObject:
-    """Return the values for the chart's template; `named` are other parameters of the address, `path` is its page."""
+    """Return the values for the chart's template; `named` has the address's other parameters, `path` its path."""
     window = timeline.window
     low, high = window.low_us, window.high_us
     width = high - low

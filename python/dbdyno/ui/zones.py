@@ -1,4 +1,4 @@
-"""The time zone in which times are shown: UTC as in reports, the browser's, or the server's.
+"""The time zone in which times are shown: UTC as in reports, the browser's time zone, or the server's.
 
 The choice is in a cookie that the switch in the page's head sets; addresses, files and commands are always in UTC.
 Charts are drawn in that zone (`clock.ZONE`). In the text of a page each time that has a date is converted, but not in

@@ -140,7 +140,7 @@ def failure(error: Exception, where: str, limit_s: float | None = None) -> WideE
     Args:
         error: The driver's error.
         where: The place shown in the message.
-        limit_s: The timeout that applied in seconds, or None for that of a request.
+        limit_s: The timeout that applied [s], or None for the timeout of a request.
     """
     inner = getattr(error, "errors", None)
     if isinstance(inner, dict) and inner:

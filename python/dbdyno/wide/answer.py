@@ -1,4 +1,4 @@
-"""SQL queries over mapped tables: Cassandra evaluates what it can, and DuckDB does the rest over its result streams.
+"""SQL queries over mapped tables: Cassandra evaluates what it can, and DuckDB the rest, on the rows that arrive.
 
 A query that reads one table once is answered while rows arrive. A query over several tables, or one that reads a table
 twice, first stores each scan in DuckDB (in memory, spilling to disk), so that nothing is read twice and joins know the
@@ -39,7 +39,7 @@ class TableScan:
 
 
 class Answer:
-    """Context manager for a query's answer, which is read as rows are taken; leaving it stops all reading.
+    """Context manager for a query's answer, which reads rows as the caller consumes them; its end stops all reading.
 
     Raises:
         WideError: The query or the map is not valid, or the cluster reports an error.

@@ -116,7 +116,7 @@ def and_operands(node: Any) -> Iterator[Any]:
 
 
 def simple_comparisons(part: Any) -> Iterator[tuple[Place, Condition]]:
-    """Yield the comparisons of a column with constants to which the expression is equivalent; nothing for any other."""
+    """Yield comparisons of a column with constants that are equivalent to the expression, if it has this form."""
     from sqlglot import exp
 
     ops = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}

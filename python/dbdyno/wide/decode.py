@@ -1,4 +1,4 @@
-"""Conversion of Cassandra rows to Arrow; each value is kept exactly or refused with its position."""
+"""Conversion of Cassandra rows to Arrow; each value is converted exactly, or refused with its position."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def arrow() -> Any:
     """Import and return pyarrow.
 
     Raises:
-        WideError: It is not installed.
+        WideError: pyarrow is not installed.
     """
     try:
         import pyarrow

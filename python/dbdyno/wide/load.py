@@ -2,10 +2,10 @@
 
 1. The query's rows are moved to files by `dbdyno.move`: one snapshot, a ledger, a verification. They are ordered by the
    key, so that rows of a partition are adjacent.
-2. All rows are checked against the table before the first is written (`target.py`).
+2. All rows are checked against the table before the first row is written (`target.py`).
 3. Rows are written by prepared statements, those of a partition in unlogged batches, with a limited number in flight.
-   Each has the timestamp of the job: written twice it is the same cell, so a retry, or a resumption after a kill,
-   changes nothing. NULL is not written at all (it would be a tombstone).
+   Each write has the timestamp of the job: writing it twice gives the same cell, so a retry, or a resumption after a
+   kill, changes nothing. NULL is not written at all (it would be a tombstone).
 4. `load.json` records the row up to which all rows are acknowledged. A resumed
    load continues from there, over the same files; if a node was restarted meanwhile, it continues from the last row
    that the node cannot have lost (`nodes.py`).
@@ -104,7 +104,7 @@ class LoadState:
 
     @property
     def shape(self) -> Shape:
-        """Return how rows become wide rows."""
+        """Return the shape, which says how rows become wide rows."""
         given = self.plan["shape"]
         return Shape(given["table"], tuple(given["key"]), tuple(given["cluster"]), tuple(given["static"]))
 
@@ -140,7 +140,7 @@ def load(
         say: Called with each line for the user.
 
     Raises:
-        WideError: The target is another one, the rows do not fit, or a write failed.
+        WideError: The target is a different one, the rows do not fit, or a write failed.
         TargetError: The user's configuration names a host of the cluster as live.
     """
     for host in address.hosts:
@@ -219,7 +219,7 @@ def _schema(files: Sequence[Path]) -> Any:
 def _table(
     session: Any, address: Address, state: LoadState, schema: Any, numbers: AbstractSet[str], say: Callable[[str], None]
 ) -> WideTable:
-    """Return the target table, created first if asked for; raise `WideError` if it is missing or does not fit."""
+    """Return the target table, created first if requested; raise `WideError` if it is missing or does not fit."""
     shape = state.shape
     try:
         found = read_keyspace(session, address.keyspace).get(shape.table)

@@ -5,7 +5,7 @@ column, a row per line. A flow is the name of a method:
 
     row       a statement per row, waiting for each
     async     a statement per row, by the driver's execute_concurrent_with_args
-    batch     rows of a partition in unlogged batches, a limited number in flight: how `dbdyno move` writes
+    batch     rows of a partition in unlogged batches, a limited number in flight, as `dbdyno move` writes
     direct    SSTables, written locally and streamed
 
 The table is emptied before each run, which is not timed, and its rows are counted after each: the count is the answer.

@@ -11,8 +11,8 @@ class LoadResult:
     """Result of a load.
 
     `resumed` counts rows written by an earlier process, `repeated` those written again because a restarted node may
-    have lost them. For a load by SSTables, `tables` is their number and `checked` the number of partitions queried
-    afterwards.
+    have lost them. For a load by SSTables, `tables` is the number of SSTables and `checked` the number of partitions
+    queried afterwards.
     """
 
     rows: int = 0

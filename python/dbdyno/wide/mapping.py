@@ -197,7 +197,7 @@ def _with_types(relation: Relation, tables: Mapping[str, WideTable]) -> Relation
 
 
 def default_type(relation: Relation, of: str, tables: Mapping[str, WideTable]) -> str:
-    """Return the SQL type of a column whose type the map does not give; empty if the source is unknown."""
+    """Return the SQL type of a column whose type is not in the map; empty if the source is unknown."""
     table = tables.get(relation.of)
     if table is None:
         return ""

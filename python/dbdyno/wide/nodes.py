@@ -1,8 +1,8 @@
 """Detection of restarted nodes, which may have lost writes that they acknowledged just before they stopped.
 
 With `commitlog_sync: periodic`, Cassandra's default, a node acknowledges a write before its commit log is synced. A
-write acknowledged at least two periods before the latest answer is synced (a node delays writes if a sync is late by
-half a period); later ones are written again if a node was restarted meanwhile, which its generation shows.
+write that was acknowledged at least two periods before the latest answer has been synced (a node delays writes if a
+sync is late by half a period); later writes are repeated if a node was restarted meanwhile, which its generation shows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any
 
 UNKNOWN_S = 20.0
-"""Twice the default period in seconds, for nodes that do not report theirs."""
+"""Twice the default period in seconds, for nodes that do not report their period."""
 _PERIODS = 2
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MODE = "select value from system_views.settings where name = 'commitlog_sync'"
@@ -46,7 +46,7 @@ def loss_window_s(session: Any) -> float:
 
 
 def _query(session: Any, cql: str) -> list[Any]:
-    """Return the rows of a query, or none if the node does not know it or does not permit it."""
+    """Return the rows of a query, or none if the node does not support it or does not permit it."""
     from cassandra import InvalidRequest, Unauthorized
 
     try:

@@ -2,9 +2,9 @@
 
 1. All columns of the partition key compared by `=` or `IN`: those partitions are read, each by its own statement.
    Otherwise every partition is read, by token ranges in parallel.
-2. Within a partition, clustering columns from the first on by `=` or `IN`; the next one may have a range.
-3. One indexed column by `=`.
-4. LIMIT, if nothing is left to filter here and one statement answers.
+2. Within a partition, clustering columns compared by `=` or `IN`, from the first one on; the next one may have a range.
+3. One indexed column compared by `=`.
+4. LIMIT, if nothing has to be filtered here and one statement answers the query.
 5. Only columns that are used.
 
 Everything else stays in the query, and so does what is pushed down: DuckDB filters once more, so that Cassandra may
@@ -94,7 +94,7 @@ class Scan:
 
 @dataclass
 class _Bound:
-    """Conditions on one column, with their values as Cassandra has them."""
+    """Conditions on one column, with their values converted for Cassandra."""
 
     equal: list[tuple[Condition, tuple[Any, ...]]] = field(default_factory=list)
     ranges: list[tuple[Condition, Any]] = field(default_factory=list)

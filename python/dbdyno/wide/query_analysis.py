@@ -45,7 +45,7 @@ def parser() -> Any:
     """Import and return sqlglot.
 
     Raises:
-        WideError: It is not installed.
+        WideError: sqlglot is not installed.
     """
     try:
         import sqlglot
@@ -169,7 +169,7 @@ def _look(tree: Any, taken: Mapping[str, _Taken]) -> bool:
 
 
 def _columns(whole: Any, aliases: Mapping[str, list[_Taken]]) -> bool:
-    """Note the columns used; return False if a name may refer to a whole row."""
+    """Record the columns used; return False if a name may refer to a whole row."""
     from sqlglot import exp
 
     for column in whole.find_all(exp.Column):

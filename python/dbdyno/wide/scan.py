@@ -121,7 +121,7 @@ def read(session: Any, where: str, asked: Sequence[tuple[Any, ...]], scan: Scan,
 
 
 class Pages:
-    """Iterator over pages of rows of many statements, and the error that ended them."""
+    """Iterator over the pages of rows that many statements return; it also holds the error that ended them."""
 
     def __init__(self, session: Any, prepared: Any, asked: Sequence[tuple[Any, ...]]) -> None:
         self._session, self._prepared = session, prepared

@@ -1,4 +1,4 @@
-"""SQL queries over mapped tables on Spark: the map's tables are views over those of the spark-cassandra-connector.
+"""SQL queries over mapped tables on Spark: the map's tables are views over the spark-cassandra-connector's tables.
 
     driver      analyses the query as `answer.py` does, and creates a view for each occurrence of a table
     executors   read token ranges through the connector, in parallel, near the nodes that hold them

@@ -1,7 +1,7 @@
 """Columns that can be static in a new wide table, found in the rows: each has one value in every partition.
 
 Cassandra stores a static column once per partition instead of once per row. Whether a column always will have one value
-is for the user to know: rows can only show that it has one now, so the columns are proposed, and used with
+is for the user to know: rows can only show that it has one now, so the columns are proposed, and are used only with
 `--static auto`.
 """
 
@@ -23,7 +23,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class StaticColumns:
-    """Columns with one value in every partition, the number of partitions, and of those that have several rows."""
+    """Columns with one value in every partition, the number of partitions, and how many of these have several rows."""
 
     names: tuple[str, ...]
     partitions: int

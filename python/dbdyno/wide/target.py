@@ -1,8 +1,8 @@
 """Target table of a load: its columns, and checks that the rows fit into it without loss.
 
 All rows are checked before the first is written: keys have values and are unique, a static column has one value per
-partition, an instant has no more digits than Cassandra keeps. Cassandra itself would accept such rows and keep the last
-one.
+partition, an instant has no more digits than Cassandra keeps. Cassandra itself would accept rows that violate this and
+keep the last one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def cql_type(kind: str) -> str:
 
 
 def plain_numbers(files: Sequence[Path], schema: Any, shape: Shape) -> frozenset[str]:
-    """Return the text columns from PostgreSQL's unlimited numeric whose values all fit decimal(38,10).
+    """Return the text columns that hold PostgreSQL's unlimited numeric and whose values all fit decimal(38,10).
 
     They become numbers in Cassandra, too. Key columns are left out, because 1.0 and 1.00 would become the same key.
     """

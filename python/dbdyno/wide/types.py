@@ -1,8 +1,8 @@
 """Types of CQL: their parser, and the SQL type of each.
 
-Every value is kept or refused, never changed silently: an integer of any size is a decimal(38,0), a decimal has the
-scale that the map names, and a value that does not fit is an error with its position. An instant is a timestamp in UTC.
-Times of day, durations, UUIDs and addresses are text as Cassandra writes it.
+Every value is preserved or refused, never changed silently: an integer of any size is a decimal(38,0), a decimal has
+the scale that the map names, and a value that does not fit is an error with its position. An instant is a timestamp in
+UTC. Times of day, durations, UUIDs and addresses are text as Cassandra writes it.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def translate_change(text: str, wide_map: WideMap, *, cascade: bool = False) -> 
         return _insert(tree, relation, table)
     if relation.rows == ELEMENT:
         raise WideError(
-            f"rows of {relation.name} are elements of {table.name}.{relation.element}",
+            f"rows of {relation.name} cannot be changed: they are elements of {table.name}.{relation.element}",
             next_step=f"add an element with INSERT; to change or remove one, write the whole value of "
             f"{relation.element} in cqlsh",
         )

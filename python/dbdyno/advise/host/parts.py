@@ -26,7 +26,7 @@ class Device:
 
     @property
     def limit(self) -> int | None:
-        """Return the maximum number of outstanding requests: the smaller of the two limits, or None."""
+        """Return the maximum number of outstanding requests: the smaller of nr_requests and queue_depth, or None."""
         known = [one for one in (self.nr_requests, self.queue_depth) if one is not None]
         return min(known, default=None)
 

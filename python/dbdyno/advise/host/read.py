@@ -1,4 +1,4 @@
-"""Reading of a Linux host from /sys and /proc; what is missing or unreadable is None or left out."""
+"""Reader of a Linux host's evidence in /sys and /proc; a value that is missing or unreadable is None or left out."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _kernel(root: Path) -> Kernel:
 
 
 def _table(root: Path, file: str, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield name and number from lines `name number` or `name: number kB` of a file in /proc, for these names."""
+    """Yield names and numbers from the lines `name number` or `name: number kB` of a file in /proc, for these names."""
     for line in (text_of(root / "proc" / file) or "").splitlines():
         parts = line.replace(":", " ").split()
         if len(parts) >= 2 and parts[0] in names and parts[1].isdigit():

@@ -14,7 +14,7 @@ PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield tables that are scanned completely, most spare pages first; bloat does not make look-ups read more."""
+    """Yield bloated tables that are scanned completely, most spare pages first; look-ups do not suffer from bloat."""
     widths = {one.table: one for one in facts.rows_of(Width)}
     block = block_bytes(facts)
     found = []
@@ -32,7 +32,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def pages(rows: float, row_bytes: float, block: int, fillfactor: float) -> int:
-    """Return the number of pages that rows take, each with its header and pointer, aligned to eight bytes.
+    """Return the number of pages that rows take, with a header and pointer for each row, aligned to eight bytes.
 
     >>> pages(1000, 100, 8192, 100)  # 132 bytes each, 61 on a page
     17

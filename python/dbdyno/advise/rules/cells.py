@@ -244,7 +244,7 @@ RULES = (
         "disks' time",
         "the excess time",
         "a dropped disk must be rebuilt elsewhere, which causes load",
-        "it is as fast as the others at the same load: there was a rebuild, scrubbing or a hot grid disk",
+        "the disk is as fast as the others at the same load; a rebuild, scrubbing or a hot grid disk was the cause",
         _slow,
     ),
     _rule(
@@ -274,7 +274,7 @@ RULES = (
         "1 GB or more was eligible, and 10 % of it was passed through",
         "processor time of the database, and traffic on the network",
         "busy cells become busier",
-        "the statements take as long with all of it offloaded",
+        "the statements take as long when everything is offloaded",
         _find_passthrough,
     ),
     _rule(

@@ -40,8 +40,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
 RULE = benchmark(
     "client_bound",
     "The client bounds the rate",
-    "sessions wait for their client half of a transaction's time or more, or the load generator's threads use a "
-    "processor 80 % of the time",
+    "sessions wait for their client for half of a transaction's time or more, or the load generator's threads use a "
+    "processor for 80 % of the time",
     "a second client beside this one adds nothing to the rate",
     (Measurements,),
     judge,

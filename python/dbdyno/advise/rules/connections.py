@@ -68,7 +68,7 @@ RULES = (
         title="Connections near their limit",
         reads=(Setting, Load),
         condition="80 % of max_connections, less the reserved ones, were in use at the moment of reading",
-        expects="availability, and competition between processes",
+        expects="availability, and less competition between processes",
         risk="a pooler in transaction mode keeps no session state between transactions",
         source="PostgreSQL documentation, Connections and Authentication (2025)",
         refuted="the reading was at a peak that is over",
@@ -78,7 +78,7 @@ RULES = (
     Rule(
         name="connection_rate",
         family="sessions",
-        title="A connection for a transaction or two",
+        title="Connections that serve only a transaction or two",
         reads=(Database,),
         condition="there were 1,000 new sessions or more, at least one a second and at least one for every five "
         "commits",

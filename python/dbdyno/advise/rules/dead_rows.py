@@ -11,7 +11,7 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 
 LEAST_ROWS, LEAST_SHARE, TIMES = 10_000, 0.2, 2
 HELD_AGE = 100_000
-"""Age of a vacuum horizon, in transactions begun since then; an older horizon prevents vacuum."""
+"""Age of a vacuum horizon, in transactions begun since then; an older horizon keeps vacuum from removing rows."""
 MOST = 10
 
 
@@ -28,7 +28,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def threshold(facts: Facts, table: Table) -> float:
-    """Return the number of dead rows at which autovacuum processes a table, by the table's or server's settings."""
+    """Return the number of dead rows at which autovacuum processes a table, from the table's or server's settings."""
     base = float(
         table.option("autovacuum_vacuum_threshold") or setting_number(facts, "autovacuum_vacuum_threshold", 50)
     )
@@ -78,7 +78,7 @@ def _reason(facts: Facts, table: Table) -> tuple[str, tuple[str, ...]]:
 
 
 def _holder(facts: Facts) -> tuple[str, str] | None:
-    """Return what holds the oldest horizon (session, prepared transaction, slot) and a step, or None if recent."""
+    """Return the transaction or slot that holds the oldest vacuum horizon, and the next step; None if it is recent."""
     ages: list[tuple[int, str, str]] = []
     for session in facts.rows.get(Session, ()):
         step = f"-- end it in its application, or: select pg_terminate_backend({session.pid})"

@@ -13,7 +13,7 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield indexes whose key equals another index's key, or is the beginning of another one."""
+    """Yield indexes whose key equals another index's key or is the beginning of it."""
     groups: defaultdict[tuple[str, str], list[Index]] = defaultdict(list)
     for one in facts.rows_of(Index):
         if one.is_valid:

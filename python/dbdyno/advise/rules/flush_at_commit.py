@@ -21,7 +21,7 @@ _LOST: tuple[tuple[str, frozenset[str], str, str, Level], ...] = (
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield a finding per setting."""
+    """Yield a finding per setting with which an acknowledged commit may be lost."""
     for name, bad, good, loss, level in _LOST:
         found = facts.setting(name)
         if found is None or found.value not in bad:

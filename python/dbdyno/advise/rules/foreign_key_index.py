@@ -40,8 +40,8 @@ RULE = Rule(
     family="schema",
     title="Foreign keys without an index",
     reads=(ForeignKey,),
-    condition="no valid index of the child begins with the key's columns, and deletes of the parent × pages of the"
-    " child is 10,000 or more",
+    condition="no valid index of the child begins with the key's columns, and the number of deletes of the parent"
+    " × the pages of the child is 10,000 or more",
     expects="page reads: deletes × pages of the child; nothing if no parent row is ever deleted",
     risk="every write of the child maintains one more index",
     source="PostgreSQL documentation, Constraints (2025)",

@@ -14,7 +14,7 @@ SMALL_PAGE, ENTRY = 4096, 8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield a finding if the page tables are large: each session that touches all buffers has 8 bytes per 4 kB page."""
+    """Yield a finding if the page tables are large: a session that touches all buffers needs 8 bytes per 4 kB page."""
     buffers, load = facts.setting("shared_buffers"), facts.row_of(Load)
     status = facts.setting("huge_pages_status") or facts.setting("huge_pages")
     if buffers is None or status is None or status.value != "off":

@@ -43,8 +43,8 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 RULE = benchmark(
     "lock_step",
     "Clients in lock step",
-    "30 % or more of the transactions begin shortly after one of another session (within 2 % of the mean transaction "
-    "time), and four times as many as with independent sessions",
+    "30 % or more of the transactions begin shortly after a transaction of another session (within 2 % of the mean "
+    "transaction time), and these are four times as many as with independent sessions",
     "an open loop at the same rate has the same latencies",
     (Measurements,),
     judge,

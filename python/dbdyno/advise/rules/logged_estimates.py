@@ -16,7 +16,7 @@ findings."""
 STALE = 0.1
 _NAME = r"(\"[^\"]+\"|(?<![\w.\"])[A-Za-z_]\w*(?![\"\w]))"
 _COMPARED = re.compile(rf"(?:{_NAME}|(?<![\w\"])\({_NAME}\)::[\w ]+) (?:=|<|>|<=|>=|~~) (?:ANY \()?\?")
-"""Columns compared with a value, cast or not; columns inside a function do not count."""
+"""Pattern of a column that is compared with a value, cast or not; a column inside a function does not count."""
 _JOINED = re.compile(rf"{_NAME} = {_NAME}")
 _TABLES = re.compile(r"(?:Parallel )?(?:Seq|Index|Index Only|Bitmap Heap|Sample) Scan(?: Backward)?")
 

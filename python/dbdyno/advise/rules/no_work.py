@@ -1,4 +1,4 @@
-"""Rule: a rate of transactions that do nothing."""
+"""Rule: a rate is measured with transactions that do nothing."""
 
 from __future__ import annotations
 

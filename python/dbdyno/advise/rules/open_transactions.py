@@ -125,7 +125,7 @@ def _rule(
 ) -> Rule:
     kind, judge = more
     source = "PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)"
-    refuted = "it is over at the next reading"
+    refuted = "the situation is over at the next reading"
     return Rule(name, "sessions", title, (kind,), condition, expects, risk, source, refuted, judge, engines)
 
 
@@ -133,8 +133,8 @@ RULES = (
     _rule(
         "idle_in_transaction",
         "Sessions idle in a transaction",
-        "a session is idle in a transaction, and others wait for its locks, or it holds a snapshot for a minute or "
-        "more",
+        "a session is idle in a transaction, and either others wait for its locks or it has held a snapshot for a "
+        "minute or more",
         "the waits of others, and rows that vacuum could not remove",
         "ending a session rolls back its work",
         (Session, _idle),
@@ -151,9 +151,9 @@ RULES = (
     _rule(
         "lock_queue",
         "The head of a queue for locks",
-        "sessions together waited a second or more for one that waits for nobody",
+        "sessions together waited a second or more for a session that waits for nobody",
         "the time that they wait",
-        "cancelling undoes its statement",
+        "cancelling undoes the statement of that session",
         (Session, _queue),
         BOTH,
     ),

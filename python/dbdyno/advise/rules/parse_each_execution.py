@@ -43,8 +43,8 @@ RULE = Rule(
     family="trace",
     title="A parse for each execution",
     reads=(Traced, TracedStatement),
-    condition="there are 20 executions or more and half as many parse calls, which with their round trips take 1 % of "
-    "the time",
+    condition="there are 20 executions or more and at least half as many parse calls, which with their round trips "
+    "take 1 % of the time",
     expects="the parse calls and their round trips",
     risk="an open cursor keeps its plan, which may be the wrong one with skewed data",
     source="Oracle Database Performance Tuning Guide, Cursor Sharing (2025)",

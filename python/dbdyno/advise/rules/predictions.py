@@ -130,7 +130,7 @@ def _rule(
 ) -> Rule:
     reads, expects = (Setting, PredictedEffect), "throughput and p99 as a calibrated machine predicts them, with a band"
     source = "dbdyno model calibrate, a machine measured here; docs/how-to/predict.md says what it leaves out (2026)"
-    refuted = "both values under the same load do not differ as predicted: --prove compares"
+    refuted = "under the same load, the two values do not differ as predicted; --prove compares them"
     return Rule(name, "predicted", title, reads, condition, expects, risk, source, refuted, judge, setting=setting)
 
 

@@ -13,7 +13,7 @@ LEAST_READS, FACTOR, DEVICE_S = 10_000, 2.0, 0.0001
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding from the time per page of normal reads (through an index) and of bulk reads (in a scan)."""
+    """Yield a finding if the measured times per page of index reads and of scans contradict random_page_cost."""
     random, sequential = facts.setting("random_page_cost"), facts.setting("seq_page_cost")
     if random is None or sequential is None or sequential.number <= 0:
         return
@@ -48,7 +48,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("random_page_cost", random.number, "number", "pg_settings"),
         ),
         f"only statements whose plan changes gain; a random read takes {duration(normal_s)},"
-        " cached pages are in no figure",
+        " no figure includes cached pages",
         (f"alter system set random_page_cost = {wanted}", "select pg_reload_conf()"),
         level="hint",
         subject="random_page_cost",

@@ -17,8 +17,8 @@ PAGE_CACHE_S = 0.0001
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if many blocks had to be read again, and reading takes a notable share of the active time.
 
-    From version 16 on, evictions show how many blocks were read again; in older versions, reads beyond what the buffers
-    hold do.
+    From version 16 on, evictions show how many blocks were read again; in older versions, the reads in excess of the
+    number of buffers show it.
     """
     buffers = facts.setting("shared_buffers")
     databases = facts.rows_of(Database)

@@ -98,7 +98,7 @@ def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
 
 
 def _overflow(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding if all LUNs of all hosts can exceed the limit of the ports, which answer with QUEUE FULL."""
+    """Yield a finding if the LUNs of all hosts can exceed the limit of the ports, which then answer with QUEUE FULL."""
     stack = facts.row_of(Stack)
     if not stack.has("channel.queue_limit"):
         yield InsufficientEvidence("the ports' queue_limit is not described", "[channel] queue_limit")

@@ -36,8 +36,8 @@ def _advice(statement: Statement, timed: float | None, whole: float, block: int,
     Args:
         statement: the statement.
         timed: share of all statement time that was spent on its temporary I/O, or None if not timed.
-        whole: the statement's share of all statement time. It is the upper bound, since passes over spilled rows are
-            CPU time that is not counted separately.
+        whole: the statement's share of all statement time. It is the upper bound of the saving, since passes over
+            spilled rows are CPU time that is not counted separately.
         block: block size in bytes.
         work_mem: the setting.
     """
@@ -78,8 +78,8 @@ RULE = Rule(
     family="memory",
     title="Statements that sort or hash on disk",
     reads=(Setting, Statement),
-    condition="a statement wrote 64 MB of temporary files or more, which took 1 % of statement time if their I/O was "
-    "timed",
+    condition="a statement wrote 64 MB of temporary files or more; if their I/O was timed, it took 1 % of statement "
+    "time or more",
     expects="the time of temporary I/O; a spill that stays in the page cache is cheap and gains little",
     risk="work_mem applies to each sort and hash in each parallel worker, times hash_mem_multiplier: set it for the "
     "statement or role, not for the server",

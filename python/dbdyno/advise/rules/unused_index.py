@@ -16,7 +16,7 @@ ENOUGH_S = 35 * 86400.0
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield a finding per index, largest first."""
+    """Yield a finding per unused index, largest first."""
     tables = {one.name: one for one in facts.rows_of(Table)}
     current = [one for one in facts.rows_of(Database) if one.is_current]
     span_s = current[0].span_s if current else None

@@ -68,8 +68,8 @@ RULE = Rule(
     family="vacuum",
     title="Transaction ids close to wraparound",
     reads=(Setting, Database),
-    condition="the oldest transaction id is twice as old as autovacuum_freeze_max_age or more (multixacts:"
-    " autovacuum_multixact_freeze_max_age), or 1.2 billion; the maximum itself only starts a freeze",
+    condition="the age of the oldest transaction id is at least twice autovacuum_freeze_max_age (multixacts:"
+    " autovacuum_multixact_freeze_max_age), or at least 1.2 billion; the maximum itself only starts a freeze",
     expects="availability",
     risk="freezing reads and writes whole tables",
     source="PostgreSQL documentation, Preventing Transaction ID Wraparound Failures (2025); source, varsup.c",

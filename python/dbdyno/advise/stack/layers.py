@@ -5,10 +5,10 @@
 ```
 
 Little's law is applied downwards: a limit of N outstanding commands lets N / R commands per second through, where R is
-the time of a command below that limit. It is applied upwards, too: to keep parts busy that complete X commands per
-second together, X x R commands have to be outstanding. In this second form, a cable and disks are limits just as queues
-are. R is the time in an array without queueing: the figures are upper bounds of the rate, and lower bounds of the
-number of outstanding commands.
+the time that a command spends in the layers below that limit. It is applied upwards, too: to keep parts busy that
+complete X commands per second together, X x R commands have to be outstanding. In this second form, a cable and disks
+are limits just as queues are. R is the time in an array without queueing: the figures are upper bounds of the rate, and
+lower bounds of the number of outstanding commands.
 
 Limits: the load is assumed to be spread evenly over the LUNs; a piece that crosses a stripe boundary is not counted.
 """
@@ -78,7 +78,7 @@ _Limit = tuple[str, str, float | None, int, float, str]
 
 
 def _limits(stack: Stack, demand: Demand, seconds: float | None) -> Iterator[_Limit]:
-    """Yield, per layer: name, words, limit of each part, number of parts used, total limit, key."""
+    """Yield for each layer: name, description, limit of each part, number of parts used, total limit, key."""
     yield from _queue(stack, "host", "requests of the host", 1)
     yield from _queue(stack, "lun", "LUNs in use", demand.luns)
     if stack.has("hba.queue_limit"):
@@ -103,7 +103,7 @@ def _queue(stack: Stack, name: str, what: str, parts: int) -> Iterator[_Limit]:
 
 
 def _disks(stack: Stack, demand: Demand, seconds: float | None) -> Iterator[_Limit]:
-    """Yield the number of commands that keeps all disks under the used LUNs busy, counted at the array's entry."""
+    """Yield the number of commands at the array's entry that keeps all disks under the used LUNs busy."""
     disks = int(demand.luns * stack.number("disk.per_lun"))
     if stack.has("disk.count"):
         disks = min(disks, int(stack.number("disk.count")))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A description: figures by `section.key`, with the default or None where one is omitted; `file` is its path."""
+    """A description: figures by `section.key`, with the default or None for an omitted figure; `file` is its path."""
 
     file: str
     figures: Mapping[str, float | None]

@@ -1,4 +1,4 @@
-"""Reading of a stack's description, with a check of every key, its range, and their combination."""
+"""Reader of a stack's description, which checks every key, its range, and the combination of keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(path: Path) -> Facts:
 
 
 class _Reader:
-    """Reader of one file."""
+    """Reader of one description file."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file

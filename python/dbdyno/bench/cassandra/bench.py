@@ -41,7 +41,7 @@ class CassandraBench(FlowBench):
     }
 
     def server_of(self, engine: Engine) -> dict[str, str]:
-        """Return the keyspace to load: the target's, or that of a node started here."""
+        """Return the keyspace to load: the target's keyspace, or the keyspace of a node started here."""
         if self.plan.dsn != EMBEDDED:
             return super().server_of(engine)
         from dbdyno.bench.cassandra.embedded import EmbeddedCassandra
@@ -52,7 +52,7 @@ class CassandraBench(FlowBench):
         """Check what the run needs, before anything is created.
 
         Raises:
-            TargetError: The driver is not installed, or the jars that an embedded Cassandra needs are not.
+            TargetError: The driver is not installed, or the jars for an embedded Cassandra are missing.
             PlanError: The number of lines is too small or too large.
         """
         if self.plan.dsn == EMBEDDED:

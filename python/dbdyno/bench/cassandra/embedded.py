@@ -1,8 +1,8 @@
 """A Cassandra node that dbdyno creates, starts, uses and removes.
 
 It listens on 127.0.0.1 only, at ports picked at run time, with a heap of 512 MB. There is no password: the bulk loader,
-which the study compares, would show one to every user of the host. So the node must hold nothing but generated rows;
-functions written by users are disabled.
+which the study compares, would show a password to every user of the host. So the node must hold nothing but generated
+rows; functions written by users are disabled.
 
 Its storage compatibility mode is NONE: by default a node reads an older format of SSTables than CQLSSTableWriter of the
 same release writes, and silently imports nothing.
@@ -67,7 +67,7 @@ def check_installed() -> None:
     """Check that Cassandra's jars, Java and the driver are installed.
 
     Raises:
-        TargetError: One is missing; the error says how to install it.
+        TargetError: One of them is missing; the error says how to install it.
     """
     instead = "or name a cluster that runs: --target cassandra://host/keyspace"
     try:

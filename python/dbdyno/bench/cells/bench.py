@@ -81,7 +81,7 @@ class CellsBench(PassiveBench):
             )
 
     def refusal(self, plan: Plan) -> str | None:
-        """Return None if the plan switches flash logs, otherwise the reason."""
+        """Return the reason why this bench cannot run a plan; None if the plan switches flash logs."""
         return None if plan.workload.kind == WORKLOAD else "it runs a load, and that of cells is their databases' own"
 
     def prepare(self, seed: int | None = None) -> RunLayout:
@@ -185,7 +185,7 @@ class CellsBench(PassiveBench):
         _core.write_metrics(recorder.folder / "metrics", recorder.name, self.columns)
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Run turns one after the other: switch the plan, wait for the turn's begin and end, collect."""
+        """Run turns one after the other: switch the plan, wait for the beginning and the end of the turn, collect."""
         from dbdyno.cells.record import columns_of
 
         for turn in turns:
@@ -205,7 +205,7 @@ class CellsBench(PassiveBench):
         """Run one turn of an arm.
 
         Returns:
-            What was collected at the turn's begin and end, and for each cell that does not count the reason why.
+            What was collected at the beginning and end of the turn, and the reason for each cell that does not count.
         """
         fleet = self.fleet
         self.stopping.check()

@@ -1,8 +1,8 @@
 """The plan of a run on storage cells: which databases' flash log is switched off and on, on which cells, for how long.
 
-dbdyno generates no load: it comes from the database's own users. The arms differ by flashLog=off or on of the named
-databases, in the IORM plan of every cell. A turn is measured in the cells' own time, from one of their collections to a
-later one.
+dbdyno generates no load: it comes from the database's own users. The arms differ in the IORM plan of every cell:
+flashLog=off or flashLog=on for the named databases. A turn is measured in the cells' own time, from one of their
+collections to a later one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CellsPlan:
         arms: For each arm whether the flash log is on, base first.
         turn_ns: Minimum length of a turn by the cells' clocks.
         patience_s: Seconds to wait for a cell that collects nothing new.
-        held: True if a flashLog= in the plan found is the user's own.
+        held: True if a flashLog= in the plan found on the cells is the user's own.
         kind: Kind of the run, such as 'experiment' or 'aa'.
         schedule: Schedule of the run.
         judge: How the run is judged.

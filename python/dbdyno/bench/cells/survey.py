@@ -57,7 +57,7 @@ class Survey:
 
 
 def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
-    """Read the cells.
+    """Return the state of the cells, after checking that it can be restored.
 
     Raises:
         CellsError: A plan cannot be read, is not in effect or could not be restored, or a cell has no flash log.

@@ -1,1 +1,1 @@
-"""External clients: programs that run a plan's load instead of dbdyno, by docs/reference/client-protocol.md."""
+"""External clients: programs that run a plan's load instead of dbdyno; see docs/reference/client-protocol.md."""

@@ -29,7 +29,7 @@ from dbdyno.bench.clients.stream import LAYOUT, MARK, text_of
 
 
 class AsyncpgSession:
-    """One connection, driven by this file's own server class because its methods are coroutines."""
+    """One connection; because its methods are coroutines, this file's own server class drives it."""
 
     def __init__(self, job: Job, connection: Any) -> None:
         self.job, self.connection = job, connection
@@ -107,7 +107,7 @@ def _changed_rows(status: str) -> int:
 
 
 class AsyncProtocolServer(ProtocolServer):
-    """The client's end of the protocol with coroutines instead of threads."""
+    """The client's side of the protocol, with coroutines instead of threads."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -115,7 +115,7 @@ class AsyncProtocolServer(ProtocolServer):
         super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of, words_of=message_of)
 
     def open_blocking(self, job: Job) -> AsyncpgSession:
-        """Open a session."""
+        """Open a session, and wait until it is open."""
         return self.loop.run_until_complete(self.open_session(job))
 
     async def open_session(self, job: Job) -> AsyncpgSession:

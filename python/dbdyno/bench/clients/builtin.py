@@ -45,7 +45,7 @@ class BuiltinClient:
     missing: Callable[[], str | None]
     started: Callable[[], ClientCommand]
     frames: bool = False
-    """True if all rows become a data frame; otherwise rows are taken one by one."""
+    """True if all rows become a data frame; otherwise rows are read one by one."""
     packages: tuple[str, ...] = ()
     """Python packages that the client needs."""
     engines: tuple[str, ...] = ("postgres",)
@@ -53,7 +53,7 @@ class BuiltinClient:
     slow: bool = False
     """True if many rows take seconds; a study then uses the client only on request."""
     libpq: bool = False
-    """True if it connects with libpq, so it honours every option of a connection string."""
+    """True if the client connects with libpq, so that it honours every option of a connection string."""
 
 
 def install_command(client: BuiltinClient) -> str:

@@ -26,7 +26,7 @@ NAMES = {"client": f"cost of `{SCRIPT[:-1]}`", "own": "the same by dbdyno's own 
 
 @dataclass
 class ClientCost:
-    """Number of transactions, the time that they took, and the CPU time that the client used for them."""
+    """Number of transactions, the time that they took [ns], and the CPU time that the client used for them [ns]."""
 
     count: int = 0
     elapsed_ns: int = 0

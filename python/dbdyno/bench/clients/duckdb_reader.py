@@ -7,7 +7,7 @@ DuckDB and its extension are in a separate folder (`make setup-clients`), becaus
 differ from the DuckDB that dbdyno uses. The extension is signed by DuckDB's makers, and DuckDB loads no other.
 
 Limits: the reader wraps each query into a transaction (BEGIN, COPY, COMMIT) and resets its connection afterwards
-(DISCARD ALL), so what a session runs first would be lost: only the statement timeout is kept, as an option of the
+(DISCARD ALL), so what a session runs first would be lost: only the statement timeout survives, as an option of the
 connection. It reports errors in words, without an SQLSTATE.
 """
 

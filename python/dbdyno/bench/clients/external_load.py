@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PartWriter:
-    """Methods of `_core.Load` that handle the part of a block."""
+    """Methods of `_core.Load` that handle the evidence part of a block."""
 
     def __init__(self, spec: LoadSpec) -> None:
         from dbdyno import _core

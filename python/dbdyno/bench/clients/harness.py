@@ -4,7 +4,7 @@ A client calls `serve` with a function that opens a session. Each session has a 
 slice runs and are written at its end, or once a second. No heavy modules are imported: imports are part of a client's
 cost.
 
-Limits: sessions share an interpreter, so from about two sessions on Python itself is measured.
+Limits: sessions share an interpreter, so with two sessions or more, Python itself is measured.
 """
 
 from __future__ import annotations
@@ -135,19 +135,19 @@ class DueTimes:
         return cls(message["due_ns"], message["give_up_ns"]) if "due_ns" in message else None
 
     def take(self) -> int | None:
-        """Return the next due time, or None if none is left or the rest is skipped."""
+        """Return the next due time, or None if there are no more or the rest is skipped."""
         with self.lock:
             due = next(self.times, None)
         return None if clock_ns() >= self.give_up_ns else due
 
 
 class ProtocolServer:
-    """The client's end of the protocol, for one client.
+    """The client's side of the protocol, for one client.
 
     Args:
         about: Name and version of the client.
         opened: Opens a session.
-        code_of: Returns an error's SQLSTATE; empty if the error is not the server's.
+        code_of: Returns an error's SQLSTATE; empty if the error does not come from the server.
         taken: Converts drawn values to the driver's types.
         words_of: Returns an error's message.
     """
@@ -218,7 +218,7 @@ class ProtocolServer:
             self.pool = None
 
     def slice(self, message: SliceMessage) -> None:
-        """Run one slice and write its end."""
+        """Run one slice, and write the record of its end."""
         began = clock_ns()
         self.due = DueTimes.from_message(message)
         calls = self.shares(message, began)

@@ -30,7 +30,7 @@ _CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.I)
 
 @dataclass(frozen=True)
 class Job:
-    """An arm for a client: what it runs and how."""
+    """The job of a client in one arm: what the client runs and how."""
 
     arm: LoadArm
     drawer: _core.Drawer

@@ -43,7 +43,7 @@ CALL_KINDS = {"exec": 1, "begin": 2, "commit": 3, "rollback": 4}
 
 
 class SliceResult(NamedTuple):
-    """One slice: its end, its operations, when each was due (-1: no due time), and the number of skipped ones."""
+    """Result of one slice: its end, its operations, when each was due (-1: no due time), and how many were skipped."""
 
     end: stream.Record
     records: Records
@@ -170,7 +170,7 @@ class ClientArm:
         return SliceResult(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
 
     def check_time_coverage(self) -> None:
-        """Raise `ClientLostError` if the client's operations leave out too much of its time.
+        """Raise `ClientLostError` if the client's operations account for too little of its sessions' time.
 
         Times too short to judge are added to later ones: a block may be run in pieces, and blocks may be short.
         """
@@ -342,7 +342,7 @@ class CombinedLoad(PartWriter):
         self.core.add_calls(arm, block, {name: column.tolist() for name, column in columns.items()}, failures.listed)
 
     def _cpu_ns(self) -> dict[int, int]:
-        """Return the CPU time that each client has used."""
+        """Return the CPU time that each client has used [ns]."""
         return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
 
     def _lines(self) -> list[LineReport]:

@@ -14,7 +14,7 @@ class JobStatement(DrawnStatement):
 
 
 class JobScript(TypedDict):
-    """A script of the job; `single` is True if it is one statement."""
+    """A script of the job; `single` is True if the script is one statement."""
 
     name: str
     single: bool

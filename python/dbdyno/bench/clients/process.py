@@ -30,13 +30,13 @@ START_S = 30.0
 ANSWER_S = 60.0
 """Seconds of silence after which a client counts as hung."""
 END_S = 5.0
-"""Maximum seconds from the request to end until the process has ended."""
+"""Maximum seconds between the request to end and the end of the process."""
 STEP_S = 0.1
 SAID_MOST = 300
 RECORDS_MOST = 20_000_000
-"""Maximum number of records of one slice (1 GB)."""
+"""Maximum number of records of one slice; they take 1 GB."""
 CODES_MOST = 250
-"""Maximum number of errors whose messages are kept."""
+"""Maximum number of errors whose messages are stored."""
 WORDS_MOST = 4_000
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
 """Environment variables that are passed to a client."""
@@ -112,7 +112,7 @@ class ClientProcess:
             raise self.error(f"speaks version {record.statement} of the protocol; expected version {stream.VERSION}")
         if not began - self.start_s * 1e9 <= record.started_ns <= time.monotonic_ns():
             raise self.error(
-                "uses another clock than dbdyno",
+                "does not use the same clock as dbdyno",
                 "report times of CLOCK_MONOTONIC in nanoseconds, and run the client on the same host as dbdyno",
             )
         self.about = record.text[:SAID_MOST]

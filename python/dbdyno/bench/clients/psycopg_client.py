@@ -19,7 +19,7 @@ from dbdyno.bench.clients.stream import text_of
 
 
 class PsycopgSession:
-    """One connection."""
+    """Session with one psycopg connection."""
 
     def __init__(self, job: Job) -> None:
         self.connection = psycopg.connect(os.environ["DBDYNO_DSN"], autocommit=True)

@@ -168,7 +168,7 @@ def _refuse_outside(records: Records, end: stream.Record) -> None:
 
 
 def _refuse_strays(records: Records) -> None:
-    """Raise `StreamError` unless each statement is within its transaction and its record precedes the transaction's."""
+    """Raise `StreamError` unless each statement is within its transaction and is recorded before the transaction."""
     own = records[np.argsort(records["session"], kind="stable")]
     is_script = own["kind"] == stream.TRANSACTION
     inner, scripts = own[~is_script], own[is_script]

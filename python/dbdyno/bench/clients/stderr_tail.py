@@ -1,4 +1,4 @@
-"""The end of what a process writes to stderr, however much that is.
+"""Reader of the last part of what a process writes to stderr, however much it writes.
 
 The pipe is read continuously, so that the process never waits for a reader and no disk is filled; only the last part of
 the output is kept.

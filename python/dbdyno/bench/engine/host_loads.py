@@ -116,7 +116,7 @@ class HostLoads(Closeable):
             self.remaining.forget(arm)
 
     def begin_block(self, folder: Path, name: str) -> None:
-        """Open the block's part on every host.
+        """Open the block's evidence part on every host.
 
         Raises:
             TargetError: A host was lost and did not return.
@@ -131,7 +131,7 @@ class HostLoads(Closeable):
         self._compare(rounds=16)
 
     def abandon_block(self) -> None:
-        """Forget the open block; the hosts forget it when the next one begins."""
+        """Discard the open block; the hosts discard it when the next block begins."""
         self.place = None
 
     def end_block(self) -> int:
@@ -192,7 +192,7 @@ class HostLoads(Closeable):
         return self.done
 
     def stop(self) -> None:
-        """Make all hosts end soon; called from a signal handler."""
+        """Ask all hosts to end soon; called from a signal handler."""
         self.is_stopped = True
 
     def run(self, block: int, slices: Sequence[Slice]) -> LoadReport:
@@ -236,7 +236,7 @@ class HostLoads(Closeable):
         return planned
 
     def _learn(self, planned: Sequence[HostSlice], reports: Sequence[HostReport]) -> None:
-        """Note from when each slice counts, and adapt the gap between slices to transactions that end late."""
+        """Record from which time each slice counts, and adapt the gap between slices to transactions that end late."""
         fits = [self._fit(held) for held in self.held]
         error_ns = max(clock.error_ns for clock in fits)
         began: dict[int, int] = {}
@@ -374,7 +374,7 @@ class HostLoads(Closeable):
                 self.is_lost = self.is_lost or time.monotonic() - renewed_s > worker_load.LEASE_S
 
     def _compare(self, rounds: int) -> None:
-        """Compare the clock of every host with this machine's.
+        """Compare the clock of every host with this machine's clock.
 
         Raises:
             HostLostError: A host does not answer.

@@ -4,8 +4,8 @@
     F/log-volume    where the log's device is mounted, with log/ in it        F/log-volume.data
 
 `F` is the private folder of the server. Files are created on the disk of this machine and are then moved below the
-mount, so that only the use of a server takes the device's time. Each mount is served by a separate process. If this
-process dies, that process unmounts the folder after the guardian has had time to act.
+mount, so that using the server takes the device's time, but creating its files does not. Each mount is served by a
+separate process. If this process dies, that process unmounts the folder after the guardian has had time to act.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MountedVolumes:
         """Check that folders can be mounted here, if there are volumes.
 
         Raises:
-            DeviceError: This machine cannot mount folders, or has too few processors for those that poll.
+            DeviceError: This machine cannot mount folders, or has too few processors for the devices that poll.
         """
         self.volumes = tuple(volumes)
         self._mounted: list[Path] = []
@@ -115,7 +115,7 @@ class MountedVolumes:
             ) from error
 
     def records(self) -> list[JsonObject]:
-        """Return the manifest records of the volumes: for each its contents, device, parameters and floor."""
+        """Return the manifest records of the volumes: contents, device, parameters, kernel time of a request."""
         return [
             {
                 "carries": own.contents,

@@ -41,7 +41,7 @@ class Connection(Protocol):
 
 
 def volumes_of(target: Any) -> list[Metric]:
-    """Return the counters of the modelled devices below a server; empty without them, or if dbdyno did not start it."""
+    """Return counters of the modelled devices below a server; empty without devices or if dbdyno did not start it."""
     engine = getattr(target, "engine", None)
     return engine.volumes.metrics() if engine is not None and engine.volumes else []
 
@@ -132,7 +132,7 @@ class Observer(ABC, Generic[Target, Link]):
         return {}
 
     def with_cache_sizes(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
-        """Return a load's arms, with the sizes of their sessions' statement caches if the plan asks for it."""
+        """Return a load's arms, with the sizes of their sessions' statement caches if the plan asks for them."""
         found: dict[int, Mapping[str, int]] = {}
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
             try:

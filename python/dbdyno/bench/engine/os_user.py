@@ -1,4 +1,4 @@
-"""The user account under which an embedded engine runs, and access of that account to the engine's binaries.
+"""The user account under which an embedded engine runs, and that account's access to the engine's binaries.
 
 PostgreSQL refuses to run as root. An ordinary user runs it under their own account; root runs it as `postgres` if that
 account exists, otherwise as `nobody`. No account is created and no folder's mode is widened: if the engine's user

@@ -71,7 +71,9 @@ class PreparedEnginePlan(RunLayout, ABC):
 
 @contextlib.contextmanager
 def open_each(plan: Plan, opened_by: Callable[[Arm, int], AbstractContextManager[Target]]) -> Iterator[list[Target]]:
-    """Open the server of each arm, each server once (it is the first, second and so on), and yield them in order.
+    """Open each server once, and yield the arms' servers in the order of the arms.
+
+    `opened_by` gets an arm and the number of its server, which starts at 1.
 
     Raises:
         TargetError: A server does not answer or start, or the user's configuration names it as live.
@@ -101,7 +103,7 @@ def lay_out(
     notes: tuple[str, ...],
     free: Callable[[Any], int | None],
 ) -> Prepared:
-    """Return the plan with its timing and blocks; fail now if the load could not run or a server would refuse it."""
+    """Return the plan with timing and blocks; raise an error if the load could not run or a server would refuse it."""
     from dbdyno import _core
 
     how = timing(plan.schedule, switch[0])

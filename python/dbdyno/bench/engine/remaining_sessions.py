@@ -1,12 +1,13 @@
-"""Sessions that a lost host leaves at its server, and their end.
+"""Sessions that a lost host leaves at its server, and how they are ended.
 
 A host that is cut off cannot close its sessions, and its server does not see that it is gone. The runner therefore
 notes the sessions of all hosts, and ends those that remain once a host is lost. A session is noted by its number and by
 something that a later session with the same number does not share, so no other session can be ended. If the runner is
-lost as well, the server's own keepalives end them where a session can ask for them (PostgreSQL).
+lost as well, the server's own keepalives end the sessions, if a session can request keepalives (PostgreSQL).
 
 Limits: a session that was lost and opened again within a block is noted at the start of the next one. Behind a pooler
-or a proxy the numbers are not the server's: nothing is noted, and the pooler must notice that its client is gone.
+or a proxy the numbers are not those of the server's sessions: nothing is noted, and the pooler must notice that its
+client is gone.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class RemainingSessions:
 
 
 def end_after_grace(remaining: Callable[[], Sequence[int]], end: Callable[[int], object]) -> None:
-    """Wait up to `GRACE_S` until no session remains, then end those that do and wait for them as long again."""
+    """Wait up to `GRACE_S` until no session remains; then end the remaining ones and wait for them as long again."""
     for last in (False, True):
         deadline = time.monotonic() + GRACE_S
         while numbers := remaining():

@@ -33,7 +33,7 @@ class EngineTarget(ABC):
     def _with_settings(
         self, facts: JsonObject, settings: Iterable[Any], shown_value: Callable[[str, Any], Any]
     ) -> JsonObject:
-        """Return a server's facts with its non-default settings, and with those of its machine."""
+        """Return a server's facts, with its non-default settings and the facts of its machine."""
         facts["settings"] = [
             {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in settings
         ]
@@ -42,7 +42,7 @@ class EngineTarget(ABC):
         return {**facts, **host_facts()}
 
     def _ended(self) -> TargetError | None:
-        """Return the error for an embedded server that has ended, or None if it runs or is not ours."""
+        """Return the error for an embedded server that has ended; None if it still runs or dbdyno did not start it."""
         if self.engine is None or self.engine.running:
             return None
         return TargetError(

@@ -61,10 +61,10 @@ class EngineBench(ABC):
     turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
     """Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
 
-    It raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while one runs.
+    It raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while a statement runs.
     """
     server_sessions: Callable[[Any], ServerSessions]
-    """Returns the sessions at a server."""
+    """Function that returns an arm's sessions at its server."""
     ready: PreparedEnginePlan
     clients: dict[int, ClientArm]
     load: Any
@@ -82,7 +82,7 @@ class EngineBench(ABC):
 
     @abstractmethod
     def _apply_settings(self, ready: Any, stack: contextlib.ExitStack) -> None:
-        """Put the arm's settings in effect until the stack closes, after a start from cold if the arm wants one."""
+        """Put the arm's settings in effect until the stack closes, after a cold start if the arm requests one."""
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
@@ -147,10 +147,10 @@ class EngineBench(ABC):
             recorder.marks.append(f"{lost} reconnect(s)")
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Run turns, each observed or not as planned.
+        """Run turns, each of them observed or not, as planned.
 
         If the sessions of all arms do not stay open at the same time, each arm's settings are put in effect before its
-        turns and restored after. The settling turn of a cold arm is skipped: the arm would be warm after it.
+        turns and restored afterwards. The settling turn of a cold arm is skipped: the arm would be warm after it.
         """
         turns = [turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold]
         with self.server_errors():
@@ -173,7 +173,7 @@ class EngineBench(ABC):
         """Return the turns of arms in slices, divided into stretches; normally all turns form one stretch.
 
         A warm-up, whose times do not count, has one stretch per arm if the server's counters are current. The rows that
-        each arm reads by each index are then known, although the server counts all its sessions together.
+        each arm reads through each index are then known, although the server counts all its sessions together.
         """
         if kind != "warmup" or not (self.counts_at_once and self.plan.watch.counters):
             return [turns]
@@ -260,7 +260,7 @@ class EngineBench(ABC):
             client.start()
 
     def _load(self, resumed: int) -> CombinedLoad | HostLoads | _core.Load:
-        """Return the load of the run's turns; a resumed run draws different random numbers."""
+        """Return the load generator for the run's turns; a resumed run draws different random numbers."""
         from dbdyno import _core
 
         ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)

@@ -115,7 +115,7 @@ def write_new(record: UnrestoredSettings) -> Path:
         raise TargetError(
             f"the previous settings cannot be saved: {said}; no setting was changed",
             where=str(folder()),
-            next_step="free space or check permissions there, or name another folder in DBDYNO_STATE",
+            next_step="free disk space or check the permissions, or name another folder in DBDYNO_STATE",
         ) from error
     return path
 

@@ -7,7 +7,7 @@
     device = {data = "gp3", wal = {device = "gp3", iops = 16000}}     two volumes: their parameters differ
 
 A table is flat here: `{"data": "gp3", "wal": "gp3", "wal.iops": "16000"}`. Data and log on equal devices with equal
-parameters share one volume, and with it its queue. This module mounts nothing; `mounted_volumes` does.
+parameters share one volume, and therefore one queue. This module mounts nothing; `mounted_volumes` does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Volume:
 
     @property
     def contents(self) -> str:
-        """Describe the files on the device in words."""
+        """Return a description of the files on the device, in words."""
         return " and ".join(WORDS[part] for part in self.parts)
 
     def device_and_parameters(self) -> tuple[Device, list[tuple[str, str]]]:
@@ -160,7 +160,7 @@ def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[s
 
 
 def describe_devices(devices: Mapping[str, str]) -> str:
-    """Describe a table of devices, as in 'data on gp3, log on io2 (iops=6000)'; empty if there is none."""
+    """Return a description of a table of devices, such as 'data on gp3, log on io2 (iops=6000)', or an empty text."""
     try:
         volumes = volumes_of(devices)
     except DeviceError:

@@ -1,8 +1,8 @@
 """Data flows as a workload: an operation is one flow, run by an engine that is already started.
 
 An arm is an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before anything is
-timed, every arm answers once, and all arms on tables of one size must return the same rows. The report also shows the
-time of the same flow over nearly empty tables: it is the time for planning and for starting jobs.
+timed, every arm answers once, and all arms on tables of the same size must return the same rows. The report also shows
+the time of the same flow over nearly empty tables: it is the time for planning and for starting jobs.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class FlowBench(PassiveBench):
         self.around.note(f"about {self.ready.seconds(each_ns):.0f} s for all blocks, by what the first answers took")
 
     def _run_stoppable(self, work: Callable[[], T]) -> T:
-        """Do work outside of a block; a signal ends it."""
+        """Call `work` outside of a block and return its result; a signal ends it."""
         try:
             return work()
         except StopRequested:

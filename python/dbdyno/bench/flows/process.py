@@ -74,7 +74,7 @@ class EngineProcess:
         self.start_ns = time.monotonic_ns() - began
 
     def tables(self, name: str, folder: Path) -> None:
-        """Give the engine a set of tables.
+        """Let the engine load a set of tables.
 
         Raises:
             TargetError: The engine does not accept them, or does not answer.
@@ -85,7 +85,7 @@ class EngineProcess:
         """Run a flow on a set of tables.
 
         Raises:
-            FlowError: The engine refuses the flow; the message is the engine's.
+            FlowError: The engine refuses the flow; the message comes from the engine.
             TargetError: The engine does not answer.
         """
         words = self._ask("run", name, "on" if optimizer else "off", encode_word(text))

@@ -1,7 +1,7 @@
 """An engine of data flows as a process: `python -m dbdyno.bench.flows.worker ENGINE`.
 
 Each line of stdin is a command, and each line of stdout the answer to one. Words are separated by tabs, texts are
-base64:
+encoded in base64:
 
     tables NAME FOLDER                 ok
     run NAME on|off TEXT               ok NANOSECONDS CPU_NANOSECONDS ROWS      rows: JSON, a list of lists

@@ -131,7 +131,7 @@ class HostBench(PassiveBench):
             self.probe.stop()
 
     def restore(self) -> None:
-        """Remove the files."""
+        """Remove the probe's files."""
         self.held.close()
 
     def _counters(self) -> list[dict[str, object]]:

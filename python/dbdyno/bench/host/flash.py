@@ -1,7 +1,7 @@
 """The target of a flash probe: a file that it creates, or a file or device whose content may be destroyed.
 
 The probe itself is in Rust (`crates/dyno-load/src/probe/flash`). A device is refused while anything uses it or a part
-of it. In addition the kernel is asked for exclusive access, so that use that begins later is detected as well.
+of it. In addition the kernel is asked for exclusive access, so that a use that begins later is detected as well.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def flash_path(path: Path, destroy: bool) -> Path:
         kind = real.stat().st_mode
     if stat.S_ISDIR(kind):
         raise PlanError(
-            "is a folder, and --destroy overwrites one file or device",
+            "is a folder, but --destroy needs one file or device to overwrite",
             where=str(path),
             next_step="leave --destroy out; the probe then makes a file in the folder",
         )

@@ -119,7 +119,7 @@ def server_is_here(pid: int, proc: Path = Path("/proc"), program: str = "postgre
 
 
 def _block_device(link: Path) -> tuple[str | None, str | None, bool | None]:
-    """Return name, model and rotational flag of a block device; for a partition the last two are its disk's."""
+    """Return name, model and rotational flag of a block device; a partition has the model and flag of its disk."""
     try:
         folder = link.resolve(strict=True)
     except OSError:

@@ -61,7 +61,7 @@ while here.recv(1):
 
 @dataclass
 class HostSpeed:
-    """What was measured of a host; a list has a value for each round.
+    """Measurements of a host; a list has a value for each round.
 
     Attributes:
         folder: Folder of the log.

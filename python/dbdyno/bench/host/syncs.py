@@ -2,7 +2,7 @@
 
 The log is a file of the size of a WAL segment, filled beforehand. A flush writes whole pages, beginning with the page
 in which the previous flush ended. Its size is drawn at random, from that of a small commit to 64 KB. The CPU time of
-each flush is measured as well: the rest of its time is the device's.
+each flush is measured as well: the rest of its time is spent on the device.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class LogFile:
         self._queue.close()
 
     def flush_for(self, method: str, length_ns: int) -> None:
-        """Flush by a method for this time, at least once."""
+        """Flush repeatedly with one sync method for this time [ns], at least once."""
         end_ns = time.perf_counter_ns() + length_ns
         self._flush(method)
         while time.perf_counter_ns() < end_ns:

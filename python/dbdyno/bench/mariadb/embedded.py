@@ -3,7 +3,7 @@
 The Unix socket in its folder is the only way to connect, unless a program other than dbdyno needs to. In that case the
 server also listens on 127.0.0.1, for one user with a password created for this server; users without a password can
 connect only through the socket. Durability is the server's default. The programs are those of an installed server
-(Debian: mariadb-server-core) unless others are given.
+(Debian: mariadb-server-core) unless other programs are specified.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class EmbeddedMariaDB(EmbeddedServer):
         self._launch(command, self._ready)
 
     def _temporary(self) -> Path:
-        """Return the folder of temporary files: on the device of the data if there is one."""
+        """Return the folder for temporary files, which is on the data's device if there is such a device."""
         mount = self.volumes.mount_of(DATA)
         if mount is None:
             return self.folder

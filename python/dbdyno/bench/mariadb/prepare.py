@@ -36,7 +36,7 @@ EMBEDDED_SESSIONS = 280
 
 @dataclass(frozen=True)
 class ReadyArm(shared.EngineArm):
-    """An arm on its server, with how each of its settings takes effect."""
+    """An arm on its server, with the way in which each of its settings takes effect."""
 
     target: MariaDB
     changes: list[SettingChange]
@@ -91,7 +91,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> context
 
 
 def _own_settings(plan: Plan) -> dict[str, str]:
-    """Return the settings to start an embedded server with: the plan's, and room for all sessions at once."""
+    """Return the settings of an embedded server: the plan's, and a higher `max_connections` if the sessions need it."""
     sessions = sum(plan.sessions_of(arm) for arm in plan.arms if arm.server or (arm.dsn or plan.dsn) == EMBEDDED)
     room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
     return {**room, **plan.embedded_settings}
@@ -103,7 +103,7 @@ def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prep
     Args:
         plan: The plan.
         targets: The server of each arm.
-        seed: Seed of the block order and the load; None takes the plan's, or a random one.
+        seed: Seed of the block order and the load; None uses the plan's seed, or a random one.
 
     Raises:
         PlanError: A script does not parse, or an arm cannot be run.

@@ -3,8 +3,8 @@
 PyMySQL itself sends the password to any server that asks for it in clear text (`mysql_clear_password`, `dialog`),
 encrypts it with a key that anybody may have sent, and accepts any certificate if only `ssl_ca` is given. Here the
 password itself leaves the machine only over a Unix socket, or over TLS with a certificate that `ssl_ca` has verified,
-or encrypted with the given `server_public_key`. If nothing is given, TLS is used if offered, but proves nothing. Any
-other server message that the driver does not expect becomes one of the driver's own errors.
+or encrypted with the given `server_public_key`. If the user sets neither option, TLS is used if offered, but proves
+nothing. Any other server message that the driver does not expect becomes one of the driver's own errors.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dbdyno.bench.mariadb.address import CONNECT_S, driver
 from dbdyno.bench.mariadb.safe_connection import NO_KEY, safe_connection_class
 
 ANSWER_S = 30.0
-"""Maximum seconds of silence for a statement that should be answered at once."""
+"""Maximum seconds of silence for a statement that should be answered immediately."""
 STEP_S = 0.1
 CANCEL_S = 5.0
 

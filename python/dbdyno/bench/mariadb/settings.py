@@ -4,8 +4,8 @@
 |---|---|---|
 | scope SESSION, SESSION ONLY | session | what the server requires; tested in a separate session |
 | scope GLOBAL, can be set | global | SET GLOBAL: rights, and `alter_system = true` on a user's server |
-| can only be read, has an option | restart | a server that dbdyno started |
-| can only be read, has none | refused | - |
+| read-only, has a command-line option | restart | a server that dbdyno started |
+| read-only, has no command-line option | refused | - |
 
 A name must be one that the server itself lists; a value must be a number, a word from the setting's own list, or text
 without quotes and backslashes. So nothing in a user's text can end a literal.
@@ -76,7 +76,7 @@ class SettingFact:
 
     @property
     def value(self) -> str:
-        """Return the value in effect: the global one for global settings, otherwise the session's."""
+        """Return the value in effect: the global value for global settings, otherwise the session's value."""
         found = self.global_value if self.scope == "GLOBAL" else self.session_value
         return "" if found is None else found
 

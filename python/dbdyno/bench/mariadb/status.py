@@ -1,6 +1,6 @@
 """Counters of a MariaDB server at one instant, from SHOW GLOBAL STATUS, as rows of the `metrics` evidence.
 
-Every numeric value is kept, rounded to a whole number, under the server's own name in lower case. Times become
+Every numeric value is recorded, rounded to a whole number, under the server's own name in lower case. Times become
 nanoseconds, according to the unit in the server's manual. Values that are not numbers (versions, names) are left out.
 """
 

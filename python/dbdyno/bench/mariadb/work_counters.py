@@ -1,7 +1,7 @@
 """MariaDB's counters of the load's work, as rows of the `metrics` evidence: by session and by index.
 
 `session_counters` reads the status variables of the load's own sessions, so they belong to one arm even if arms
-alternate in slices. `index_counters` reads how many rows were fetched by each index of each table, for the whole
+alternate in slices. `index_counters` reads how many rows were fetched through each index of each table, for the whole
 server. Both come from the performance schema; nothing is returned if it is off, or if the user may not read it.
 
 Limits: the status of other sessions has no counters of InnoDB pages, which exist only in the global status; if the

@@ -56,7 +56,7 @@ class ModelBench(PassiveBench):
             )
 
     def refusal(self, plan: Plan) -> str | None:
-        """Return None if the workload is a typed one in a closed loop, otherwise the reason."""
+        """Return None if the workload is a typed workload in a closed loop, otherwise the reason."""
         return refusal(plan)
 
     def prepare(self, seed: int | None = None) -> RunLayout:
@@ -79,7 +79,7 @@ class ModelBench(PassiveBench):
         return RunLayout(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
 
     def _on_workers(self, plan: Plan, seed: int) -> ModelBlocks | None:
-        """Return the blocks that the user's workers run, or None if there are no workers."""
+        """Return the source of blocks that are run on the user's workers, or None if there are no workers."""
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None

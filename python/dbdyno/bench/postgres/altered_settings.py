@@ -266,7 +266,7 @@ def wait_until_in_effect(target: Postgres, wanted: dict[str, str]) -> None:
 
 
 def _in_force(fact: SettingFact, wanted: str) -> bool:
-    """Return True if the value is in effect, or if the engine computed the value itself (`override`), as for -1."""
+    """Return True if the value is in effect, or if the engine computed it itself (`override`), as it does for -1."""
     return same_value(fact, wanted) or fact.source == "override"
 
 

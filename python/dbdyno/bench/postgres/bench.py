@@ -79,7 +79,7 @@ class PostgresBench(EngineBench):
         super().__init__(plan, around)
 
     def refusal(self, plan: Plan) -> str | None:
-        """Return None if the plan's workload has a form in SQL and no arm runs a command, otherwise the reason."""
+        """Return None if the plan's workload can be written in SQL and no arm runs a command, otherwise the reason."""
         kind = plan.workload.kind
         if any(arm.command for arm in plan.arms):
             return "an arm has a command, which runs on this host"
@@ -162,7 +162,7 @@ class PostgresBench(EngineBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Observe a block as for every engine, and write the texts of its statements at the end."""
+        """Observe a block as on every engine, and write the texts of its statements at the end."""
         with super().watch(recorder):
             yield
         with self.server_errors():
@@ -224,7 +224,7 @@ def _server(arm: ReadyArm) -> dict[str, str]:
 
 
 def _with_own_secrets(plan: Plan) -> Plan:
-    """Return a manifest's plan without its masked passwords, so that libpq looks up the real ones, never stored."""
+    """Return a manifest's plan without masked passwords; libpq then looks up the real ones, which are never stored."""
 
     def bare(dsn: str | None) -> str | None:
         return None if dsn is None else dsn.replace(":***@", "@").replace("password=***", "")

@@ -62,7 +62,7 @@ class Binaries:
 
 
 def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) -> Binaries:
-    """Return the server to start: the one selected by variables, or the newest installed one, or the wheel's.
+    """Return the server to start: the one that variables select, else the newest installed, else the one in the wheel.
 
     Args:
         env: Environment variables; None means those of this process.

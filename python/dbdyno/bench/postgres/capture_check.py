@@ -1,4 +1,4 @@
-"""Captured run as a plan's workload: its content and whether a server can replay it are checked before the run."""
+"""Captured run as a plan's workload: check before the run of its content, and of whether a server can replay it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSIONS_MOST = 10_000
 
 
 def with_capture(plan: Plan) -> Plan:
-    """Return the plan with the number of sessions and transactions of its capture; a plan without one is unchanged.
+    """Return the plan with the number of sessions and transactions of its capture; unchanged if it has no capture.
 
     Raises:
         TraceError: The capture cannot be read.

@@ -103,8 +103,8 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
 def parameters_through_port(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
     """Return the parameters of a connection through a port of 127.0.0.1.
 
-    With `named_host` the server's name is kept, so that libpq can check the certificate against it, and `hostaddr` says
-    where to connect.
+    With `named_host` the parameters keep the server's name, so that libpq can check the certificate against it, and
+    `hostaddr` says where to connect.
 
     >>> parameters_through_port({"host": "db", "port": "5432"}, 4711, True)
     {'host': 'db', 'port': '4711', 'hostaddr': '127.0.0.1'}

@@ -8,10 +8,10 @@ measures commits must not run in memory by accident; `facts()` says where it is.
 that folder need no password; TCP on 127.0.0.1 requires a random password (SCRAM). Durability is PostgreSQL's default:
 fsync, full page writes, synchronous commit and the WAL's settings are not changed.
 
-    <workdir>/dbdyno-<random>/        ours; the engine's group may enter (0710 for root, else 0700)
-        postgresql.conf pg_hba.conf   ours; the engine reads them, includes data/postgresql.conf
+    <workdir>/dbdyno-<random>/        this user's; the engine's group may enter (0710 for root, else 0700)
+        postgresql.conf pg_hba.conf   this user's; the engine reads them, includes data/postgresql.conf
         server.log
-        data/  s/                     the engine's, 0700: its data, its socket
+        data/  s/                     owned by the engine's user, 0700: its data, its socket
 
 If this process dies, the guardian stops the server and removes the folder.
 """
@@ -118,7 +118,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return {**self.conninfo(), "host": "127.0.0.1", "password": self.password}
 
     def start(self) -> None:
-        """Create the data folder if there is none yet, and start the server; a running server is left alone.
+        """Create the data folder if there is none yet, and start the server; a running server is not restarted.
 
         Raises:
             TargetError: The server did not start; the error includes the end of its log.

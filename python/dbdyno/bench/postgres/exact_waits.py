@@ -12,7 +12,7 @@ The reported time of a wait does not include the cost of its probe. The CPU time
 the session's process and must be counted once.
 
 Limits: if arms alternate in slices and a session is opened in the middle of a block, its arm is unknown. While a client
-leaves a transaction open between two statements, no wait is recorded: that time is the client's.
+leaves a transaction open between two statements, no wait is recorded: that time belongs to the client.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CPU_IN_WAITS = "cpu_in_waits"
 CPU_IN_WAIT = "cpu_in_wait"
 """Names of two metrics: CPU time inside all waits of an arm, and inside those of one event (`ARM/TYPE:EVENT`)."""
 _SHARE = 0.02
-"""Share of the machine's processors that looks may use: less than one, even if one is idle."""
+"""Largest share of the machine's CPU time that looks may use, even if a processor is idle."""
 COST = "cost"
 NOTES = "notes"
 CLIENT = "client backend"
@@ -131,7 +131,7 @@ class ExactWatcher:
                 self._folder.remove()
 
     def mark(self, arm: str | None, block: int) -> None:
-        """Assign all later waits to this arm and block; earlier ones are kept for the stretch in which they occurred.
+        """Assign all later waits to this arm and block; earlier waits remain assigned to their own stretch.
 
         Raises:
             TargetError: The server is not on this machine, or is behind a pooler.

@@ -96,7 +96,7 @@ def _stop_check(stopping: StopSignals | None) -> Callable[[], bool] | None:
 def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
     """Turn a statement's errors into `TargetError`, or `ObjectExistsError` for an existing object.
 
-    `ObjectExistsError` is raised only if `undo` is given: the teardown of a set-up that has begun.
+    `ObjectExistsError` is raised only if there is an `undo`, the teardown of a set-up that has begun.
     """
     import psycopg
 

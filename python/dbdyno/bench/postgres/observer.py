@@ -42,7 +42,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
 
     @contextlib.contextmanager
     def disconnected(self) -> Iterator[None]:
-        """Close the observer's connections, so that they do not hinder a restart of the engine in the context."""
+        """Close the observer's connections while the context lasts, so that they do not hinder an engine's restart."""
         self.drop_connections()
         yield
 

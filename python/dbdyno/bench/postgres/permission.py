@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 ALLOW = "allow ALTER SYSTEM"
-"""Beginning of a next step that a plan can take; callers with a plan replace it by the plan key to set."""
+"""Beginning of a next step that a plan's setting makes unnecessary; callers with a plan name that setting instead."""
 
 
 def refusal(

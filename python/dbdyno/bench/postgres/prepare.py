@@ -29,7 +29,7 @@ EMBEDDED_SESSIONS = 180
 
 @dataclass(frozen=True)
 class ReadyArm(shared.EngineArm):
-    """An arm on its server, with how each of its settings takes effect."""
+    """An arm on its server, with the way in which each of its settings takes effect."""
 
     target: Postgres
     changes: list[SettingChange]
@@ -80,7 +80,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.Ab
 
 
 def _embedded_settings(plan: Plan) -> dict[str, str]:
-    """Return the settings of an embedded engine: the plan's, statement counters if observed, room for all sessions.
+    """Return the settings of an embedded engine: the plan's, statement counters if observed, enough connections.
 
     Raises:
         TargetError: The server's binaries lack the extension for statement counters.
@@ -98,7 +98,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     Args:
         plan: The plan.
         targets: The server of each arm.
-        seed: Seed of the block order and the load; None takes the plan's, or a random one.
+        seed: Seed of the block order and the load; None uses the plan's seed, or a random one.
 
     Raises:
         PlanError: A script does not parse, or only a model can run the workload.

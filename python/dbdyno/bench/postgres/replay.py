@@ -1,9 +1,9 @@
 """A captured run as the load of arms; `ReplayLoad` has the interface of `_core.Load`.
 
-A turn replays the whole capture once. If it may write, it does so in a separate copy of the database as it was when the
-capture began; the copy is created before the turn and dropped after it. Every turn of every arm therefore begins with
-the same rows, and no turn includes the time for copying. Without such a database, sessions are read-only and nothing is
-copied.
+A turn replays the whole capture once. If the replay may write, it does so in a separate copy of the database as it was
+when the capture began; the copy is created before the turn and dropped after it. Every turn of every arm therefore
+begins with the same rows, and no turn includes the time for copying. Without such a database, sessions are read-only
+and nothing is copied.
 
 Limits: a database can be copied only while nobody is connected to it; the copy's pages are partly in the server's
 buffers, for all arms alike; sessions log in as the plan's connection specifies.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.protocol import BenchContext
 
 DIFFERENCES = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
-"""Names of a replay's counts of answers that differ from those in the capture."""
+"""Names of a replay's counters of answers that differ from those in the capture."""
 _TRANSACTION = 0
 _FORCED = 130_000
 """Lowest server version in which a database can be dropped while sessions are connected to it."""

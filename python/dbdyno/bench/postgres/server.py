@@ -119,7 +119,7 @@ class Postgres(EngineTarget):
         """Return the server of a connection string; with `keep_first` the first `connect` reuses the first connection.
 
         Raises:
-            TargetError: The string is not PostgreSQL's, or the server does not answer.
+            TargetError: The string is not a PostgreSQL connection string, or the server does not answer.
         """
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
@@ -198,7 +198,7 @@ class Postgres(EngineTarget):
     ) -> Connection:
         """Open a connection without prepared statements.
 
-        `statement_timeout_ms`: None for statements that answer at once, 0 for those that may take hours. `stop` is
+        `statement_timeout_ms`: None for statements that answer immediately, 0 for those that may take hours. `stop` is
         called while a statement runs; the statement is cancelled when it returns True.
 
         Raises:

@@ -60,7 +60,7 @@ def refuse_leftover_settings(ready: PreparedPlan, folder: Path) -> None:
 
 
 def settings_to_restore(ready: PreparedPlan, run: Run) -> dict[str, object]:
-    """Return what the manifest says about the settings that the run alters, enough to restore them."""
+    """Return the manifest's entry about the settings that the run alters, which is enough to restore them."""
     from dbdyno.bench.engine import unrestored_settings
     from dbdyno.bench.postgres.altered_settings import read_entries
     from dbdyno.bench.postgres.settings import read_facts

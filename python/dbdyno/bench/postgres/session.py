@@ -3,7 +3,7 @@
     what                                    how long
     connecting, login included              `connect_timeout` (10 s unless the target says otherwise)
     a statement with a time limit           the limit and `GRACE_S`
-    a statement that answers at once        `ANSWER_S`
+    a statement that answers immediately    `ANSWER_S`
     a statement that may take hours         as long as the server still knows the session
     any of them                             after `PROBE_S` the server is probed on a second connection; if that
                                             is silent as well, the wait ends

@@ -148,7 +148,7 @@ def connection_options(changes: Sequence[SettingChange]) -> str | None:
 
 
 def alter_system_sql(name: str, value: str | None) -> str:
-    """Return an ALTER SYSTEM statement for one setting; None removes the entry, and lists are passed by element."""
+    """Return an ALTER SYSTEM statement for one setting; None removes the entry; lists are passed element by element."""
     from psycopg import sql
 
     identifier = sql.Identifier(*name.split("."))

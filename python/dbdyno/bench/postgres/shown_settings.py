@@ -8,7 +8,7 @@ SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo
 """Settings whose value may contain a secret."""
 CREDENTIALS = r"passw(or)?d\s*="
 SECRET_WORDS = ("pass", "secret", "token", "_command", "conninfo")
-"""Words one of which is in the name of every secret setting; servers find them three times as fast as the pattern."""
+"""Words of which every secret setting's name contains one; servers find them three times as fast as the pattern."""
 
 
 def shown_value(name: str, value: str | None) -> str:

@@ -78,7 +78,7 @@ def cache_in_log(log: str, pid: int) -> StatementCache | None:
 def read_session_cache(
     connection: psycopg.Connection[tuple[Any, ...]], engine: EmbeddedPostgres, pid: int
 ) -> StatementCache | None:
-    """Ask a session of an embedded server for its memory and wait at most `PATIENCE_S`; None if there is no answer."""
+    """Ask a session of an embedded server for its memory, and return its statement cache; None after `PATIENCE_S`."""
     if connection.info.server_version < SINCE:
         return None
     begin = engine.log_file.stat().st_size

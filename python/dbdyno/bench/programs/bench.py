@@ -1,7 +1,7 @@
 """Commands on this host as a bench: an operation starts a program and waits for its end.
 
 Each session runs one command after the other, so with `sessions = 4` four commands run at any time. The output of
-programs is discarded; if a program fails, its exit code and the last line of its stderr are kept. No shell is used.
+programs is discarded; if a program fails, its exit code and the last line of its stderr are recorded. No shell is used.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class ProgramBench(PassiveBench):
         if not files:
             return
         self.held.enter_context(self.around.guardian.undo(FolderUndo("files of the workload", str(self.folder))))
-        step = "free space there, or name another folder with TMPDIR"
+        step = "free disk space there, or name another folder with TMPDIR"
         with os_errors_as(TargetError, "the files of the workload cannot be made", self.folder, step):
             self.folder.mkdir(mode=0o700)
             for name, make in makers(files).items():
@@ -260,7 +260,7 @@ class ProgramBench(PassiveBench):
                     return
 
     def _run_program(self, words: list[str], output: IO[bytes]) -> tuple[int, int, dict[str, int]]:
-        """Start a program, wait for its end, and return its time in ns, exit code, and CPU time with children."""
+        """Start a program, wait for its end, and return its time in ns, exit code, and CPU time (children included)."""
         output.seek(0)
         output.truncate()
         timeout, late = self.plan.statement_timeout_ns, threading.Event()
@@ -344,7 +344,7 @@ def _kill(running: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _code(code: int) -> str | None:
-    """Return an exit status as five characters, like SQLSTATE: `X0001` for exit 1, `S0009` for signal 9, or `TIMED`."""
+    """Return None for exit 0, else five characters like SQLSTATE: `X0001` (exit 1), `S0009` (signal 9) or `TIMED`."""
     if code == 0:
         return None
     return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"
@@ -364,7 +364,7 @@ def _start_ns() -> float:
     program = find_program("true")
     if program is None:
         raise PlanError(
-            "the program `true`, with which the cost of a start is measured, was not found",
+            "the program `true` was not found; it is needed to measure the cost of a start",
             next_step="add the folder of `true` to PATH",
         )
     times = []

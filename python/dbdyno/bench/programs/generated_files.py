@@ -2,7 +2,7 @@
 
 The files are identical wherever and whenever they are generated, so that runs on two machines work on the same bytes:
 
-    text SIZE      English-like words drawn from a fixed vocabulary; zstd -3 makes about a fifth of it
+    text SIZE      English-like words drawn from a fixed vocabulary; zstd -3 compresses it to about a fifth
     c-project N    N C files of some 100 lines with a Makefile: `make -C DIR OUT=DIR2` compiles into DIR2, a path in it
 """
 

@@ -8,7 +8,7 @@ SCHEMA = 1
 
 
 class Ratio(TypedDict):
-    """The factor by which something is better, with its interval; an unknown end is None."""
+    """A factor of improvement with its interval; an unknown end of the interval is None."""
 
     ratio: float
     low: float | None
@@ -34,7 +34,7 @@ class TestRow(TypedDict):
 
 
 class Verdict(TypedDict):
-    """The result in words."""
+    """The result of the search in words."""
 
     headline: str
     sentences: list[str]

@@ -24,7 +24,7 @@ class WorkflowRequest:
         plan: Path of the plan in the repository.
         build: Shell command that builds; empty if there is nothing to build.
         fail_on: Conditions under which the job fails.
-        package: What pip installs.
+        package: Package that the workflow installs with pip.
         results: Branch in which the results of the main branch are stored; None to store none.
     """
 

@@ -25,7 +25,7 @@ class ResultBranch:
 
     def __init__(self, repository: Path, name: str, remote: str | None = None) -> None:
         if not NAME.fullmatch(name) or ".." in name or name.endswith((".lock", "/", ".")):
-            raise EvidenceError(f"{name!r} is not the name of a branch", next_step=f"write {BRANCH}results")
+            raise EvidenceError(f"{name!r} is not a valid branch name", next_step=f"write {BRANCH}results")
         self.repository, self.remote, self.ref = repository, remote, f"refs/heads/{name}"
         self.name = name
 
@@ -127,7 +127,7 @@ class ResultBranch:
             return git(self.repository, "commit-tree", tree, *parents, "-m", note, environment=own)
 
     def _person(self) -> dict[str, str]:
-        """Return the author for git if the user has configured none."""
+        """Return the author for git's commits if the user has configured none."""
         found: dict[str, str] = {}
         for key, (word, default) in PERSON.items():
             try:

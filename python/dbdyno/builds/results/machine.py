@@ -24,7 +24,7 @@ def this_machine(name: str | None = None) -> dict[str, object]:
         name = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:8]
     elif not is_name(name):
         raise PlanError(
-            f"{name!r} is not the name of a machine",
+            f"{name!r} is not a valid machine name",
             where="--ran-on",
             next_step="give 1 to 40 letters, digits, -, _ or dots",
         )

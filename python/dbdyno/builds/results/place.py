@@ -54,7 +54,7 @@ class ResultFolder:
             path = self.path / name
             if path.exists():
                 continue
-            with os_errors_as(EvidenceError, "cannot be written", path, "free space or check permissions there"):
+            with os_errors_as(EvidenceError, "cannot be written", path, "free disk space or check the permissions"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, content, durable=True)
             added.append(name)

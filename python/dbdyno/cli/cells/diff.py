@@ -38,7 +38,7 @@ def command(
     It shows differences of counters, rates over each cell's own times, latencies, and which device was first in the
     flash log.
 
-    BEFORE and AFTER are each a recording (of a run its last round is used), or a file with output of CellCLI.
+    BEFORE and AFTER are each a recording (for a run, its last round is used), or a file with output of CellCLI.
 
     \b
     dbdyno cells diff before.txt after.txt --mask 'FL_.*'

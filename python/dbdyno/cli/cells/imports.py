@@ -22,8 +22,8 @@ SHOWN = 20
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     """Import FILES that CellCLI, dcli or cellsrvstat printed.
 
-    Text, XML, JSON, CSV, metric history or ExaWatcher's archive, plain or packed (bz2, gz, xz). Lines that are not
-    understood are listed; all others are imported. Exit 2 if there were such lines, or if a cell printed an error.
+    They are text, XML, JSON, CSV, metric history or ExaWatcher's archive, plain or packed (bz2, gz, xz). Lines that are
+    not understood are listed; all others are imported. Exit 2 if there were such lines, or if a cell printed an error.
 
     \b
     dbdyno cells import monday.txt tuesday.txt --cell exa1cel01 --out week

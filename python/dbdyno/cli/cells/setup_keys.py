@@ -76,7 +76,7 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
 
 
 def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, object]) -> None:
-    """Remove the public key from every cell; the user's local files are kept."""
+    """Remove the public key from every cell; the user's local files are not removed."""
     from dbdyno.base.errors import CellsError
     from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import remove_command

@@ -86,7 +86,7 @@ def command(
 
 
 class Progress:
-    """Progress lines of a campaign: one for each cut that was not survived, and one every `PROGRESS_S` seconds."""
+    """Progress lines of a campaign: one per cut that the engine did not survive, and one every `PROGRESS_S` seconds."""
 
     def __init__(self, cuts: int) -> None:
         self._cuts, self._begin = cuts, time.monotonic()

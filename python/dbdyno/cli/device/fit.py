@@ -88,7 +88,7 @@ def is_file(text: str) -> bool:
 
 
 def _probe_jobs(operands: Sequence[str], folder: Path, path: int | None) -> tuple[list[MeasuredJob], str, list[str]]:
-    """Return the jobs of runs of a probe, the device's title, and sentences about them.
+    """Return the jobs that runs of a probe represent, the device's title, and sentences about the runs.
 
     Raises:
         DeviceError: An operand is a file or not the run of a probe, or not all of several operands are flash probes.

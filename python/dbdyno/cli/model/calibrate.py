@@ -77,7 +77,7 @@ def command(
     With --host the machine is made without a database: syncs of a log in --folder, wake-ups and round trips
     are measured here, and the CPU of statements is a default scaled by a CPU probe.
 
-    Latencies are used in the order of the rows, which should be the order in which they were measured. Of a run only
+    Latencies are used in the order of the rows, which should be the order in which they were measured. From a run, only
     what counts is used: no warm-up, one arm, and no sampled waits. -o FILE.toml writes the machine or the device.
 
     \b
@@ -179,7 +179,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
 
 
 def _counted_condition(source: Source, where: str | None) -> str | None:
-    """Return the SQL condition; for a run's waits, extend it to exclude blocks that do not count."""
+    """Return `where` as the SQL condition; for a run's waits, extend it to exclude blocks that do not count."""
     if (
         source.run is None
         or source.table != "waits"

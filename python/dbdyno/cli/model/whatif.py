@@ -81,6 +81,6 @@ def _prices(path: Path) -> dict[str, object]:
         raise ModelError(
             f"{(wrong or unknown or ['devices'])[0]!r} is not a price",
             where=str(path),
-            next_step="give prices for an hour, as in server = 0.1, core = 0.04, and [devices] with gp3 = 0.01",
+            next_step="give prices per hour, such as server = 0.1, core = 0.04, and [devices] with gp3 = 0.01",
         )
     return found

@@ -94,7 +94,7 @@ def move_whole_database(
 
 
 def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
-    """Raise an error if masks are given that differ from those with which the job began."""
+    """Raise an error if the user names masks other than those with which the job began."""
     known = list(begun.plan["database"].get("masks", ()))
     if masks and [one.words for one in masks] != known:
         raise MoveError(

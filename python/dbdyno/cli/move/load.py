@@ -98,15 +98,13 @@ def load_request(table: str, other_options: Mapping[str, Any]) -> LoadRequest:
     if other_options["create"] and mode != "insert":
         raise click.UsageError("--create makes a new, empty table: leave --mode out")
     if other_options["max_rejects"] is not None and other_options["rejects"] is None:
-        raise click.UsageError("--max-rejects needs --rejects FILE, to which such rows are written")
+        raise click.UsageError("--max-rejects needs --rejects FILE, to which rejected rows are written")
     if other_options["defer_indexes"] and mode in ("update", "merge"):
         raise click.UsageError(
             "--defer-indexes works only with insert and replace: update and merge need the index of the key"
         )
     if other_options["defer_indexes"] and mode == PARTITIONS:
-        raise click.UsageError(
-            "--defer-indexes: leave it out, because new partitions always get their indexes after their rows"
-        )
+        raise click.UsageError("leave --defer-indexes out: new partitions always get their indexes after their rows")
     most = other_options["max_rejects"] or REJECTS_MOST
     return LoadRequest(
         table,

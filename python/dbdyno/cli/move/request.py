@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def request_of(other_options: Mapping[str, Any]) -> Request:
     """Return the request; raise `click.UsageError` for options that cannot be combined.
 
-    Options that do not apply to this kind of move must be refused before: they are empty here.
+    The caller must already have refused options that do not apply to this kind of move; they are empty here.
     """
     from dbdyno.move.engines.postgres.source import Request
 
@@ -45,7 +45,7 @@ def _refuse_request(request: Request) -> None:
 
 
 def request_for_one_file(level: str, other_options: Mapping[str, Any]) -> Request:
-    """Return what is read into one file; raise `click.UsageError` if an option needs a job with a folder."""
+    """Return the request for a move into one file; raise `click.UsageError` if an option needs a job with a folder."""
     refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
         raise click.UsageError(

@@ -111,7 +111,7 @@ def _database(
 ) -> None:
     if as_of_now:
         raise click.UsageError(
-            "--as-of-now does not work with a database, whose schema and rows must be of one instant"
+            "--as-of-now does not work with a database, whose schema and rows must come from the same instant"
         )
     if to is None:
         raise click.UsageError("the job loads rows into another server: name the target with --target")

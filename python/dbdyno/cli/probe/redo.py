@@ -34,7 +34,7 @@ _SIZE = {
     "tb": 10**12,
 }
 QUANTITY_MOST = float(2**62)
-"""Maximum number of bytes or nanoseconds (146 years), such that the core can still add the time of day."""
+"""Maximum number of bytes or nanoseconds (146 years), to which the core can still add the time of day."""
 BLOCKS = 20
 BLOCK_NS_MAX = 2 * 10**9
 BLOCK_COMMITS_MAX = 200_000
@@ -46,7 +46,7 @@ def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
         raise click.BadParameter(f"{text!r} is not a {what}; write it like {example}")
     number = float(match[1]) * units[match[2]]
     if number > QUANTITY_MOST:
-        raise click.BadParameter(f"{text!r} is too large for a {what} here")
+        raise click.BadParameter(f"{text!r} is larger than any {what} that this command accepts")
     return round(number)
 
 

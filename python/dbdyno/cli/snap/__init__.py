@@ -1,4 +1,4 @@
-"""`dbdyno snap`: commands on snapshots, one file per command, imported when called."""
+"""`dbdyno snap`: commands on snapshots, one file per command, each imported when it is called."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ class _Session:
             self._shown = f"{escaping.escape_text(error)}\n\ntried again every {self._desk.every_s:g} s"
 
     def _do(self, action: str) -> None:
-        """Show a plan or statement, or do a confirmed cancel; a refusal is shown in the last line."""
+        """Show a plan or statement, or carry out a confirmed cancel; a refusal is shown in the last line."""
         if self._watched is None:
             return
         pid = self._desk.pid

@@ -1,4 +1,4 @@
-"""`dbdyno stats`: commands of statistics, one file per command, imported when called."""
+"""`dbdyno stats`: commands of statistics, one file per command, each imported when it is called."""
 
 from __future__ import annotations
 

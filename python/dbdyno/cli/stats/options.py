@@ -149,7 +149,7 @@ def table(rows: list[Row]) -> str:
 
 
 def plain(value: Any, form: str) -> Any:
-    """Return a value in this form: NaN becomes null, and in JSON infinity becomes the word `inf` or `-inf`."""
+    """Return a value as this output form writes it: NaN becomes null, and in JSON infinity becomes `inf` or `-inf`."""
     if isinstance(value, dict):
         return {key: plain(entry, form) for key, entry in value.items()}
     if isinstance(value, list | tuple):

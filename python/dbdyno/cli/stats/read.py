@@ -159,7 +159,9 @@ def _by_spark(
     from dbdyno.stats.spark import describe_by_spark
 
     if len(sources) > 1:
-        raise StatsError("Spark takes one operand", next_step="put both into one folder, and separate them with --by")
+        raise StatsError(
+            "Spark takes one operand", next_step="put all files into one folder, and group their rows with --by"
+        )
     source = sources[0]
     if source.counted:
         raise StatsError(

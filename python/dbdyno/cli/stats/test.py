@@ -107,7 +107,7 @@ def command(
 
 
 def _block_rows(answers: list[GroupComparison], names: list[str]) -> list[shared.Row]:
-    """Return one row per figure compared block by block."""
+    """Return one row for each figure that was compared block by block."""
     return [
         {
             "metric": a.metric,

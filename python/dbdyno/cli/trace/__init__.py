@@ -1,4 +1,4 @@
-"""`dbdyno trace`: commands on traces, one file per command, imported when called."""
+"""`dbdyno trace`: commands on traces, one file per command, each imported when it is called."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class TraceSelection:
 
 
 def whole_traces(function: F) -> F:
-    """Add FILES with the options of reading and of the page; the command gets a `TraceSelection`, a form, an output."""
+    """Add FILES and the options for reading and for the page; the command gets a `TraceSelection`, form, output."""
 
     @functools.wraps(function)
     def command(files: tuple[str, ...], think_time: str, **rest: Any) -> None:
@@ -167,7 +167,7 @@ def wait_for(
     look: Callable[[], object] = lambda: None,
     every_s: float = 0.1,
 ) -> None:
-    """Wait until a program ends or Ctrl-C, with a look at it every so often; on a terminal show a line each second."""
+    """Wait until a program ends or Ctrl-C, checking it now and then; on a terminal show a line each second."""
     shows, shown_at = sys.stderr.isatty(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         while not is_over():

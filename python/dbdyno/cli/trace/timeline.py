@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Show what the sessions of FILES did over time: CPU, commit, reads, network, idle.
 
-    A single session is shown interval by interval; of several sessions each is shown as a strip. CSV and JSON lines
+    A single session is shown interval by interval; several sessions are shown as one strip each. CSV and JSON lines
     hold a row for each session, interval and class.
 
     \b

@@ -1,6 +1,6 @@
 """Readers of the outputs of benchmark programs, one file per program; to add one, add a file and a row here.
 
-A reader has `matches(head)`, which tells from the first 64 KB of a file whether it is the program's, and
+A reader has `matches(head)`, which decides from the first 64 KB of a file whether the program wrote it, and
 `read(text, where)`, which returns its contents.
 """
 

@@ -26,7 +26,7 @@ def matches(head: str) -> bool:
 
 
 def read(text: str, where: str) -> Contents:
-    """Return the sums of a run; throughput is the goodput, the successful requests.
+    """Return the sums of a run; throughput is BenchBase's goodput: successful requests per second.
 
     Raises:
         EvidenceError: The text is not such JSON, or has no throughput.

@@ -1,8 +1,8 @@
 """Reader of the files that `pgbench --log` writes: a line per transaction, or sums of `--aggregate-interval`.
 
-A line is `client transaction time script epoch us [lag] [retries]`. If a rate was given, the time counts from the
-intended start, and so does the latency. A skipped or failed transaction has the word `skipped` or `failed` instead of
-its time.
+A line is `client transaction time script epoch us [lag] [retries]`. If pgbench ran with `--rate`, the time is measured
+from the intended start, and so is the latency. A skipped or failed transaction has the word `skipped` or `failed`
+instead of its time.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _aggregate_sums(text: str, where: str) -> Contents:
 
 
 def _sums(row: list[int], length_ns: int) -> dict[str, float]:
-    """Return the values of an interval; the last one is incomplete, so its throughput is too low."""
+    """Return the values of an interval; the last interval is incomplete, so its throughput is too low."""
     count, total, least, most = row[1], row[2], row[4], row[5]
     failed = sum(row[FAILURES : FAILURES + 2]) if len(row) >= FAILURES + 2 else None
     return known_values(

@@ -1,8 +1,8 @@
 """The claims N1 to N15: published results that the model is checked against.
 
-There is a file per claim, named after its content, with a small set of specifications. The band is the only number of
-the published answer in it; the model's own results are not written down. To add a claim, write a file that ends in
-`CLAIM = Claim(...)` and add it to `FILES`. A claim states its basis (`base.BASES`).
+There is a file per claim, named after its content, with a small set of specifications. From the published result it
+contains only the band, which is the accepted range; the model's own results are not written down. To add a claim, write
+a file that ends in `CLAIM = Claim(...)` and add it to `FILES`. A claim states its basis (`base.BASES`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def measure_map(
 
     if replications < 2:
         raise ModelError(
-            "expected 2 replications or more, which an interval needs",
+            "expected 2 replications or more: one has no interval",
             where="--replications",
             next_step="write for example --replications 10",
         )
@@ -124,7 +124,7 @@ def measure_claims(
         seeds: number of consecutive seeds, starting with `seed`, with which each claim is measured; the figures are
             from the first seed.
         on_progress: called with a text about the current work.
-        workers: workers that run the replications; None for this machine alone.
+        workers: workers that run the replications; None to use only this machine.
 
     Raises:
         TargetError: the workers or their scheduler are gone.
@@ -132,7 +132,7 @@ def measure_claims(
     """
     if replications < 2:
         raise ModelError(
-            "expected 2 replications or more, which an interval needs",
+            "expected 2 replications or more: one has no interval",
             where="--replications",
             next_step="write for example --replications 10",
         )

@@ -70,8 +70,8 @@ class Claim:
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
     """Return the mean and its t interval as (mean, low, high).
 
-    Non-finite values are ignored. With one value or without spread both ends equal the mean; without values all are
-    NaN.
+    Non-finite values are ignored. With one value or without spread both ends equal the mean; without values all three
+    are NaN.
     """
     known = [value for value in values if math.isfinite(value)]
     n = len(known)

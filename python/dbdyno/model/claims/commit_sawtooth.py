@@ -18,7 +18,7 @@ def mean_us(evidence: Evidence, arm: str, size_kb: int) -> list[float]:
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure mean commit times at selected redo sizes with 1 session: on disk and on flash, redo blocks of 4 KB."""
+    """Measure mean commit times of 1 session at selected redo sizes, on disk and on flash, with 4 KB redo blocks."""
     arms = [
         Arm(name, WORK, 1, {"storage.redo": f"log_{name}", "database.redo.block_bytes": "4096"})
         for name in ("sas", "flash")

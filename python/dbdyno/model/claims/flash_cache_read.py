@@ -13,7 +13,7 @@ READ = "event = 'cell single block physical read'"
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the mean single block read of one session: from disk, from the flash cache, and directly on flash."""
+    """Measure the mean time of a single-block read by one session: from disk, from the flash cache, from flash."""
     arms = [
         Arm("disk", WORK, 1, {**FEW, "cells.flash_cache.mode": "none"}),
         Arm("cache", WORK, 1, FEW),

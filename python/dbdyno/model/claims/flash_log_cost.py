@@ -26,7 +26,7 @@ def race_arms() -> Sequence[Arm]:
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the mean and median log file sync with the flash log, relative to those without it."""
+    """Measure the mean and median log file sync time with the flash log, relative to those without it."""
     with bench.run(MACHINE, race_arms(), transactions=TRANSACTIONS) as evidence:
         return [
             ClaimQuantity("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08),

@@ -15,13 +15,13 @@ PUBLISHED, PUBLISHED_US = 4.8, 508.7
 
 
 def arm(cpu_us: float, members: int = 1, sessions: int = SESSIONS) -> Arm:
-    """Return an arm of commits with this CPU time each and this number of log group members."""
+    """Return an arm that only commits, with this CPU time per commit and this number of log group members."""
     settings = {"cells.flash_log.enabled": "false", "storage.redo": ",".join(["RECO", "DATA"][:members])}
     return Arm(f"{cpu_us:g} us, {members}", {**ONE_ROW, "cpu_us": cpu_us}, sessions, settings)
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure commits per log write with 20 sessions, and the log file sync relative to the published one."""
+    """Measure commits per log write with 20 sessions, and the log file sync time relative to the published one."""
     arms = [arm(CPU_US), arm(CPU_US, members=2), arm(100.0)]
     with bench.run(MACHINE, arms, transactions=2_000) as evidence:
         one, two, little = (evidence.arm_values(PER_WRITE, "waits", each.name) for each in arms)

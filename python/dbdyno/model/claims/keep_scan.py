@@ -57,7 +57,10 @@ def ratio(evidence: Evidence, upper: Scan, lower: Scan, value: str = "sum(waited
 
 
 def _ahead(curve: str, ahead: float) -> list[Arm]:
-    """Return the arms with and without KEEP, with `ahead` I/Os read ahead; `curve` begins with the number of lines."""
+    """Return the arms with and without KEEP, each reading `ahead` I/Os ahead.
+
+    `curve` begins with the number of lines that are cached at once.
+    """
     scan, populates = {**SCAN, "ahead": int(ahead)}, curve.partition(" ")[0]
     settings = {"cells.flash_cache.populates": populates}
     return [Arm("", scan, 1, {**settings, "storage.caching": "keep"}), Arm("", scan, 1, settings)]

@@ -95,7 +95,7 @@ def _number(value: float) -> str:
 
 
 def _sentences(claim_map: Map, points: list[JsonObject], crossings: list[JsonObject]) -> Iterator[str]:
-    """Yield, per curve, where it is within the band, and where it equals the published value."""
+    """Yield a sentence per curve on where it is within the band, and where it equals the published value."""
     low, high = (
         -math.inf if claim_map.band[0] is None else claim_map.band[0],
         math.inf if claim_map.band[1] is None else claim_map.band[1],

@@ -39,7 +39,10 @@ def measure(bench: Bench) -> list[ClaimQuantity]:
 
 
 def _table(curve: str, blocks: float) -> list[Arm]:
-    """Return the arm that updates a table of this many blocks; `curve` begins with the CPU time of an update [us]."""
+    """Return the arm that updates a table of this many blocks.
+
+    `curve` begins with the CPU time of an update [us].
+    """
     cpu_us = float(curve.partition(" ")[0])
     return [Arm("", {"kind": "update-loop", "blocks": int(blocks), "cpu_us": cpu_us}, SESSIONS)]
 

@@ -10,7 +10,7 @@ PLACES = {"small": ("log_flash", 512), "large": ("log_flash", 4096), "disk": ("l
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the mean log file sync with 1 session."""
+    """Measure the mean log file sync time with 1 session."""
     # Firmware times at both ends of the range that the card's data sheet permits.
     ends = {f"{name} {us}": {"devices.log_flash.firmware_us": us} for us in ("28", "55") for name in ("small", "large")}
     arms = [

@@ -21,7 +21,7 @@ def arm(device: str, sessions: int, block_bytes: int = 512) -> Arm:
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the mean log file sync on flash relative to disk, with 1 and with 10 sessions."""
+    """Measure the mean log file sync time on flash relative to disk, with 1 and with 10 sessions."""
     arms = [arm(device, sessions) for device in ("sas", "flash") for sessions in (1, 10)]
     at_once = {**WORK, "think_ms": 0.0}
     arms += [replace(one, name=f"{one.name} at once", workload=at_once) for one in arms]

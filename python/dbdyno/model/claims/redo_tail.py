@@ -11,7 +11,7 @@ SLOW = 10
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the longest sync over the median, and the share of slow syncs without and with the flash log."""
+    """Measure the longest sync relative to the median, and the share of slow syncs, without and with the flash log."""
     arms = [
         Arm(name, BUSY, BUSY_SESSIONS, {"cells.flash_log.enabled": value})
         for name, value in (("off", "false"), ("on", "true"))

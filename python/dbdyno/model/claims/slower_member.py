@@ -11,7 +11,7 @@ PLACES = {"disk": "log_sas", "flash": "log_flash", "both": "log_sas,log_flash"}
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the mean log file parallel write with a member on disk, on flash, and on both."""
+    """Measure the mean log file parallel write time with a member on disk, on flash, and on both."""
     arms = [Arm(name, WORK, 1, {"storage.redo": place}) for name, place in PLACES.items()]
     with bench.run(MACHINE, arms, transactions=1_000) as evidence:
         return [

@@ -11,7 +11,7 @@ WORK = {"kind": "commit-loop", "redo_bytes": "512", "cpu_us": 500.0}
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the mean log file sync relative to log file parallel write, with idle cores and without."""
+    """Measure the mean log file sync time relative to log file parallel write, with idle cores and without."""
     arms = [
         Arm("spare", {**WORK, "think_ms": 5.0}, 10, {"database.cores": "24"}),
         Arm("starved", WORK, 40, {"database.cores": "2"}),

@@ -123,7 +123,7 @@ class _Reader:
         major, minor, _, self.integer_bytes, self.offset_bytes, form = self.take(6)
         self.version = (major, minor)
         if not OLDEST <= self.version <= NEWEST or form != CUSTOM:
-            raise self.error(f"is an archive of version {major}.{minor}, form {form}, which dbdyno does not know")
+            raise self.error(f"is an archive of version {major}.{minor}, format {form}, which dbdyno cannot read")
         if self.version >= (1, 15):
             self.take(1)
         else:

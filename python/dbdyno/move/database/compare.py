@@ -40,7 +40,7 @@ Sum = tuple[int, int]
 
 
 def sums_of(ledger: Ledger, plan: Plan) -> list[Sum]:
-    """Return rows and hash of each table as they were read from the source."""
+    """Return the number of rows and the hash of each table as they were read from the source."""
     table_of = {chunk.number: chunk.table for chunk in plan.chunks}
     found = [(0, 0)] * len(plan.tables)
     for number, one in ledger.records().items():

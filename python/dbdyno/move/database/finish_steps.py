@@ -90,7 +90,7 @@ def dump_statistics(source: Postgres, programs: Programs, file: Path, job: str, 
 
 
 def restore_statistics(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> int:
-    """Restore optimizer statistics in one transaction, and return for how many tables and indexes."""
+    """Restore optimizer statistics in one transaction, and return how many tables and indexes received them."""
     carried = [one for one in entries if one.kind == "STATISTICS DATA"]
     with conn.transaction():
         for one in carried:
@@ -143,7 +143,7 @@ def analyse(
 def publish(conn: psycopg.Connection[Any], ledger: Ledger, entries: Sequence[Entry]) -> None:
     """End the job at the target in one transaction: remove its mark and restore the event triggers.
 
-    The transaction's id is in the ledger before it commits, and its commit waits for the disk.
+    The transaction's id is written to the ledger before the commit, and the commit waits for the disk.
 
     Raises:
         MoveError: The server refuses a statement; the mark is still there.

@@ -36,7 +36,7 @@ select pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_s
 
 @dataclass(frozen=True)
 class Step:
-    """A statement with the statements that it depends on, the tables that it locks, and the amount of its work."""
+    """A statement with the statements that it depends on, the tables that it locks, and the bytes that it works on."""
 
     entry: Entry
     needs: frozenset[int]

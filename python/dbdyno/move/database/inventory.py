@@ -101,7 +101,7 @@ where datname = current_database() and shobj_description(d.oid, 'pg_database') i
 union all select 'privileges on the database' from pg_catalog.pg_database
 where datname = current_database() and datacl is not null
 """
-"""Properties of the database itself, which are not moved."""
+"""Query for the properties of the database itself, which are not moved."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Inventory:
     """Objects that may fail to arrive because of the masks, as sentences."""
 
     def sizes(self) -> JsonObject:
-        """Return everything except the tables as JSON, for the plan."""
+        """Return the inventory without its tables as JSON, for the plan."""
         return {
             "facts": asdict(self.facts),
             "indexes": [asdict(one) for one in self.indexes],

@@ -36,7 +36,7 @@ MADE_SQL = f"create table if not exists {MARK}.large_object (oid oid primary key
 
 @dataclass(frozen=True)
 class LargeObject:
-    """A large object without its content."""
+    """Description of a large object, without its content."""
 
     oid: int
     owner: str

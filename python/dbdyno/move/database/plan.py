@@ -22,7 +22,7 @@ from dbdyno.move.nouns import with_noun
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """Everything that would be moved; `tables` are their sizes in bytes by name."""
+    """Everything that would be moved; `tables` contains the size of each table [bytes] by name."""
 
     source: str
     target: str

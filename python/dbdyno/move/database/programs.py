@@ -25,7 +25,7 @@ LOCK_WAIT_MS = 10_000
 
 @dataclass(frozen=True)
 class Programs:
-    """A folder with pg_dump."""
+    """Folder that contains pg_dump, and the version of pg_dump."""
 
     bindir: Path
     version: str

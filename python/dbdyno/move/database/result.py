@@ -35,7 +35,7 @@ class MovedTable:
 
 @dataclass(frozen=True)
 class MovedDatabase:
-    """A moved database."""
+    """Result of moving one database."""
 
     job: str
     source: str

@@ -41,7 +41,7 @@ FROZEN_BYTES = 1 << 20
 COUNTED_CHUNKS = 500
 """Maximum number of chunks for which sessions report their cost, because each report scans all locks of the server."""
 NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{hash}}')"
-"""Statement that notes a completed chunk; the core fills in the parts in braces."""
+"""Statement that records a completed chunk; the core fills in the parts in braces."""
 
 
 def piece_bytes(tables: Sequence[int], options: JobOptions) -> int:
@@ -113,7 +113,7 @@ def without_masks(tables: Sequence[Table]) -> list[Table]:
 def chunks_of(
     conn: psycopg.Connection[Any], snapshot: Snapshot, plan: Plan, chunks: Sequence[Chunk]
 ) -> list[MoveChunk]:
-    """Return the core's chunks, the largest first, so that no worker gets a long one at the end."""
+    """Return the core's chunks, the largest first, so that no worker starts a large chunk at the end."""
     counts: dict[int, int] = {}
     for one in plan.chunks:
         counts[one.table] = counts.get(one.table, 0) + 1

@@ -57,7 +57,7 @@ def dump_schema(source: Postgres, programs: Programs, file: Path, job: str, snap
 
 
 def by_stage(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries grouped by the stage in which they are restored; each stage has the archive's order."""
+    """Return the entries grouped by the stage in which they are restored, within each stage in the archive's order."""
     known = {one.id: one for one in entries}
     found: dict[str, list[Entry]] = {stage: [] for stage in (BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT)}
     for one in entries:
@@ -208,7 +208,7 @@ class Restorer:
 
 
 def statements_of(text: str) -> list[str]:
-    """Return the statements of an entry with privileges, split at unquoted semicolons; such an entry has no code."""
+    """Return the statements of an entry with privileges, split at unquoted semicolons; it has no function bodies."""
     found, words = [], ""
     for part in _PART.findall(text):
         words += part
@@ -252,7 +252,7 @@ def restore_before(
 
     Args:
         conn: The session at the target.
-        entries: The entries.
+        entries: The archive's entries.
         job: The job's id.
         folder: The job's folder, which the mark names.
         drops_public: True to drop the schema public, because the source does not have it.

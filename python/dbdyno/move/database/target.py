@@ -37,7 +37,7 @@ create table dbdyno_move.entry (id int primary key);
 create table dbdyno_move.note (kind text, name text, line text);
 alter table dbdyno_move.note replica identity full;
 """
-"""Creates a job's mark; a table whose rows are deleted needs a replica identity if a publication has all tables."""
+"""SQL that creates a job's mark; a table whose rows are deleted needs a replica identity if all are published."""
 FOUND_SQL = f"""
 with member as (select classid, objid from pg_catalog.pg_depend where deptype = 'e'),
 found(what, name, class, oid) as (
@@ -165,7 +165,8 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
     """Raise an error unless the database can be written and nobody else uses it.
 
     Raises:
-        MoveError: It is on a standby, other sessions are connected to it, or the role is not allowed to write there.
+        MoveError: The database is on a standby, other sessions are connected to it, or the role is not allowed to write
+            there.
         TargetError: The user's configuration names the server as live.
     """
     target.refuse_live()

@@ -1,4 +1,4 @@
-"""A running job of a database, with its servers."""
+"""A running job that moves a database, with the servers it uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Meter = Callable[[], Show | None]
 
 @dataclass
 class Job:
-    """A running job, with its servers."""
+    """A running job that moves a database, with the servers it uses."""
 
     target: Postgres
     ledger: Ledger

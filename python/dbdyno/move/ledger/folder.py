@@ -135,7 +135,7 @@ class Ledger:
         """Refuse to execute a plan that somebody else may have made, because it names a server, SQL and files.
 
         Raises:
-            MoveError: The plan's seal is not this user's.
+            MoveError: This user did not make the plan's seal.
         """
         if not is_own_plan(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(

@@ -34,7 +34,7 @@ def refusal_step(ledger: Ledger, *, is_lost: bool) -> str:
 
 @contextlib.contextmanager
 def resumable_errors(ledger: Ledger, where: str) -> Iterator[None]:
-    """Turn errors of the publishing transaction into a `MoveError` that tells how to resume the job.
+    """Turn errors of the publishing transaction into a `MoveError` that says how to resume the job.
 
     Raises:
         MoveError: The server refused the rows, or the connection was lost.

@@ -124,7 +124,7 @@ def _chunk(planned: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
 
 
 def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
-    """Return the attempts with their phases, their end as far as known, and the finished chunks that they read."""
+    """Return the attempts with their phases, their end if it is known, and the finished chunks that they read."""
     given = ledger.manifest.get("attempts", [])
     found = []
     for place, one in enumerate(given):

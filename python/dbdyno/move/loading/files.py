@@ -111,7 +111,7 @@ def spool(stream: IO[bytes]) -> Iterator[Path]:
     """Copy Arrow IPC from a pipe to a temporary file, so that it can be read twice and a broken pipe fails early.
 
     Raises:
-        MoveError: An error of the block, with the file's name replaced by "stdin".
+        MoveError: An error inside the block, with the file's name replaced by "stdin".
     """
     with tempfile.NamedTemporaryFile(prefix="dbdyno-move-", suffix=".arrow") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
@@ -163,7 +163,7 @@ def check_against_records(
             raise MoveError(
                 "does not contain the rows that its job wrote; the table was not changed",
                 where=str(path),
-                next_step="move the table out again",
+                next_step="move the table into files again",
             )
 
 

@@ -7,7 +7,7 @@ Parquet has no such type are converted in that transaction by the type's input f
     insert     adds the rows
     replace    empties the table first (TRUNCATE) and adds the rows
     replace-partitions   replaces the partitions that have new rows, as a whole
-    update     changes rows with the same key, through a table of those that differ
+    update     changes rows with the same key, through a table of the rows that differ
     merge      the same, and adds rows whose key is new
 """
 
@@ -98,7 +98,7 @@ def _refusal(error: psycopg.Error, load_request: LoadRequest) -> MoveError:
 
 @contextlib.contextmanager
 def open_session(target: Postgres, load_request: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
-    """Open a session that prepares and publishes, and close it on exit.
+    """Open the session that prepares the load and publishes its rows, and close it on exit.
 
     Raises:
         TargetError: The user's configuration names the server as live, or it does not answer.

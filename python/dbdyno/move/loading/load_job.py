@@ -139,7 +139,7 @@ def plan_of(source: Path, load_request: LoadRequest, target: str, job: str, work
     files, records = files_of(source)
     if files[0].suffix == CSV:
         raise MoveError(
-            "a CSV file is loaded as a whole: a job cannot continue within one",
+            "a CSV file is loaded as a whole: a job cannot continue in the middle of the file",
             where=str(source),
             next_step="leave --job out; the load is one transaction, which you can run again if it fails",
         )

@@ -78,7 +78,7 @@ def publish_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -
 
 
 def sort_by_references(refers: Mapping[int, set[int]]) -> list[int]:
-    """Return the indexes in an order in which each follows those that it refers to; cycles keep the given order."""
+    """Return the indexes so that each item follows those that it refers to; items in a cycle keep the given order."""
     order: list[int] = []
     while len(order) < len(refers):
         left = [place for place in sorted(refers) if place not in order]

@@ -1,7 +1,7 @@
 """Rows that the table refuses, found by bisection, each recorded with its reason and position.
 
-A statement that fails for one of many rows is tried again on each half, in its own savepoint, until a single row is
-left. If several rows have the same key, the first one in the file is kept.
+A statement that fails for one of many rows is tried again on each half, in its own savepoint, until only a single row
+remains. If several rows have the same key, the first one in the file is accepted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PIECES = 64
 """Number of ranges tried one by one, so that a bad row costs a retry of one range and not of the whole table."""
 TID_RANGES_SINCE = 140000
 ROW_ERRORS = ("22", "23", "44")
-"""Classes of SQLSTATE that a single row can cause: data, integrity, WITH CHECK OPTION; the code P0001 is another."""
+"""Classes of SQLSTATE that a single row can cause: data, integrity, WITH CHECK OPTION; also the single code P0001."""
 
 StatementBuilder = Callable[[sql.Composable], sql.Composed]
 
@@ -78,7 +78,7 @@ class Rejects:
             raise MoveError(
                 f"cannot be written: {error.strerror}; the table was not changed",
                 where=str(self.path),
-                next_step="free space or check permissions there",
+                next_step="free disk space or check the permissions",
             ) from None
 
     def remove_file(self, conn: psycopg.Connection[Any]) -> None:

@@ -25,11 +25,11 @@ class LoadRequest:
     mode: str = "insert"
     key: Sequence[str] = ()
     create: bool = False
-    """True creates the table from the types that the files note."""
+    """True creates the table from the types that the files record."""
     defer_indexes: bool = False
     """True drops indexes and constraints first and creates them again at the end, in the same transaction."""
     rejects: Path | None = None
-    """File for rows that the table refuses; None lets one such row fail the load."""
+    """File for rows that the table refuses; if None, one such row makes the load fail."""
     rejects_most: int = REJECTS_MOST
 
 
@@ -69,7 +69,7 @@ class RoundedColumn:
     stands: str
 
     def sentence(self) -> str:
-        """Return the finding as a sentence with an example."""
+        """Return a sentence that says how many values of the column are stored differently, with an example."""
         held = with_noun(self.values, "value")
         return f"column {self.column} ({self.declared}) does not hold {held} as they came: {self.came} -> {self.stands}"
 
@@ -101,7 +101,7 @@ class LoadResult:
     """True if the table was compared with the staged rows."""
     source: str = "files"
     cost: str | None = None
-    """Cost of reading to the source, in words."""
+    """Cost that reading caused on the source, in words."""
 
     def sentences(self) -> list[str]:
         """Return the result as sentences."""
@@ -165,7 +165,7 @@ class MultiTableResult:
 
     @property
     def rounded(self) -> tuple[RoundedColumn, ...]:
-        """Return the rounded values of all tables."""
+        """Return the columns of all tables in which values were rounded."""
         return tuple(value for _, one in self.tables for value in one.rounded)
 
     def sentences(self) -> list[str]:

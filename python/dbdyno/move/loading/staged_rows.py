@@ -1,6 +1,6 @@
 """A job's staged rows beside their PostgreSQL target: verified, then published in one transaction.
 
-The transaction's id is in the ledger before it commits.
+The transaction's id is written to the ledger before the commit.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Arriving:
             raise
 
     def _publish_all(self, rejects: list[Rejects]) -> LoadResult | MultiTableResult:
-        """Publish all tables in one transaction, whose id is in the ledger before the commit."""
+        """Publish all tables in one transaction, whose id is written to the ledger before the commit."""
         conn, several = self.conn, len(self.goals) > 1
         loaded: dict[int, LoadResult] = {}
         with conn.transaction():
@@ -216,7 +216,7 @@ def rejects_for(load_request: LoadRequest, plan: Plan, earlier: Sequence[TableRo
 
 
 def _copy_with_places(conn: psycopg.Connection[Any], plan: Plan, goal: TargetTable, table: int) -> sql.Identifier:
-    """Return a copy of the staged rows with each row's position, by which bad rows are found; needs a transaction."""
+    """Return a copy of the staged rows with each row's position, so that bad rows can be found; needs a transaction."""
     parent, children = stage_names(plan, goal, table)
     places = {chunk.number: place for place, chunk in enumerate(plan.chunks)}
     placed = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed{table}")

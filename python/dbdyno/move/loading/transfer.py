@@ -1,9 +1,9 @@
 """Move from server to server without files: the bytes of COPY are forwarded as they arrive.
 
-Each chunk goes into its own staging table beside the target (all inherit from one, so they can be read as one). A chunk
-that was interrupted is emptied and copied again, so no row is duplicated. When all chunks are staged, one transaction
-publishes them and drops the staging tables; its id is in the ledger before it commits, so that a resumed job can ask
-the server whether it committed.
+Each chunk goes into its own staging table beside the target (all inherit from one parent, so they can be read as one
+table). A chunk that was interrupted is emptied and copied again, so no row is duplicated. When all chunks are staged,
+one transaction publishes them and drops the staging tables; its id is written to the ledger before the commit, so that
+a resumed job can ask the server whether it committed.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading, begin
 from dbdyno.move.reading.splits import Chunk
 
 OnRestart = Callable[[Plan], None]
-"""Called with the new plan if all chunks are read again."""
+"""Function that is called with the new plan if all chunks are read again."""
 ReadChunks = Callable[[psycopg.Connection[Any], Sequence[TargetTable], OnRestart, bool], None]
-"""Reads the missing chunks into the staging tables of a target; reads all chunks if the last argument is True."""
+"""Function that reads the missing chunks into a target's staging tables, or all chunks if the last argument is True."""
 
 
 class Target(Protocol):
-    """A server with an identity."""
+    """Interface of a server whose identity does not depend on its address."""
 
     @property
     def safe_dsn(self) -> str:
@@ -178,7 +178,7 @@ def resume_into(
 def resumed_session(
     target: Postgres, ledger: Ledger
 ) -> Iterator[tuple[psycopg.Connection[Any] | None, Plan, LoadRequest]]:
-    """Yield a session of a job's target, the job's plan and its request; None as session if the job was published.
+    """Yield a session of a job's target (None if the job was published already), the job's plan and its request.
 
     Raises:
         MoveError: The job cannot be resumed, or began with another target.

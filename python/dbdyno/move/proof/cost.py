@@ -81,7 +81,7 @@ class CostSampler:
             self.last |= read_usage(Path("/proc", str(pid)) for pid in self.waits)
 
     def sessions(self, chunks: Iterable[MoveFinishedChunk]) -> list[Row]:
-        """Return one row per session, from the chunks that it finished."""
+        """Return one row per session, computed from the chunks that it finished."""
         rows = session_costs(chunks)
         for pid, row in rows.items():
             waits = self.waits.get(pid, Counter())

@@ -1,8 +1,8 @@
 """What was verified at the end of a job, and the sentences that say what it proves.
 
 counts     always: each chunk's row count on the server equals the number of decoded rows
-files      each file is read again: its rows and the sum of their hashes are those that were received
-source     the source is read again in the same snapshot: the same rows and sums
+files      each file is read again: its rows and the sum of their hashes must be those that were received
+source     the source is read again in the same snapshot, and must have the same rows and sums
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Proof:
 
 
 def recorded_proof(ledger: Ledger) -> Proof:
-    """Return what the job's records say, without reading rows."""
+    """Return the proof that the job's records give, without reading rows."""
     records = ledger.records()
     return Proof(
         rows=sum(record["rows"] for record in records.values()),

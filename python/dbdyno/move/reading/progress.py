@@ -1,4 +1,4 @@
-"""Progress of a job in bytes, also between its finished chunks.
+"""Progress of a job in bytes, including the bytes of chunks that are not finished yet.
 
 A chunk's size on disk differs from the size of its rows on the wire; finished chunks show the ratio. Parquet files
 contain their number of rows.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import MoveFinishedChunk
 
 Show = Callable[[float, int, int], None]
-"""Called from time to time with the finished share, the bytes so far, and the expected bytes (0 if unknown)."""
+"""Function called from time to time with the finished share, the bytes so far, the expected bytes (0 if unknown)."""
 NEARLY = 0.995
 """Largest share that is shown while the job is not finished."""
 
@@ -69,7 +69,7 @@ def _rows(piece: Piece) -> int | None:
 
 
 def _share(copied: int, expected: float, *, whole: bool) -> tuple[float, int, int]:
-    """Return the finished share, its bytes, and the expected bytes."""
+    """Return the finished share, the finished bytes, and the expected bytes."""
     if whole:
         return 1.0, copied, copied
     if not expected:

@@ -51,7 +51,7 @@ def resume(
         restarted: Called with the new plan before a restart, if rows go to another server.
 
     Raises:
-        MoveError: The snapshot is gone and neither choice was made, the server is another one, or a chunk failed.
+        MoveError: The snapshot is gone and neither choice was made, the server is a different one, or a chunk failed.
     """
     ledger.refuse_foreign()
     plan = Plan.from_json(ledger.plan)

@@ -43,12 +43,12 @@ MEMORY_BYTES = 256 << 20
 NEXT_STEPS = {
     "server": "check the server's log, then run `dbdyno move resume`",
     "connection": "check that the server and the network to it are up; then run `dbdyno move resume`",
-    "file": "free space or check permissions there, then run `dbdyno move resume`",
+    "file": "free disk space or check the permissions, then run `dbdyno move resume`",
     "stream": "report this error, with the versions of dbdyno and of the server",
 }
 
 Say = Callable[[str], None]
-"""Called with each line for the user."""
+"""Function that is called with each line for the user."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Reading:
 
 
 JobBuilder = Callable[[Reading], _core.MoveJob]
-"""Builds the core's job for some chunks."""
+"""Function that builds the core's job for some chunks."""
 
 
 def plan_of(target: Postgres, snapshot: Snapshot, job: str, options: JobOptions) -> Plan:
@@ -407,7 +407,7 @@ def job_spec(reading: Reading) -> MoveSpec:
 
 
 def table_specs(plan: Plan) -> list[JsonObject]:
-    """Return the plan's tables as the core takes them, with the metadata of their files."""
+    """Return the plan's tables in the form that the core accepts, with the metadata of their files."""
     return [
         {
             "columns": [column.spec() for column in table.columns],
@@ -418,7 +418,7 @@ def table_specs(plan: Plan) -> list[JsonObject]:
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
-    """Switch the failed column to text and discard its table's finished chunks; return False if none can be."""
+    """Switch the failed column to text and discard its table's finished chunks; return False if that is impossible."""
     if (changed := plan.with_text(failed, Column.as_text)) is None:
         return False
     say(f"{failed['message']}: the column travels as text; its table is read again, in the same snapshot")

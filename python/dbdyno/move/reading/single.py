@@ -76,7 +76,7 @@ def write(target: Postgres, request: Request, to: str, options: JobOptions, *, r
         read_again: Read the written file again and compare its rows (not for CSV).
 
     Raises:
-        MoveError: The file exists, several tables are asked for, or the server reports an error.
+        MoveError: The file exists, several tables are requested, or the server reports an error.
         BrokenPipeError: The reader of stdout closed it early.
     """
     path = None if to == STDOUT else Path(to)
@@ -110,7 +110,7 @@ def refuse_other_rows(to: str, rows: int, found: str | None) -> bool:
     """Check that the written file contains the rows; return False for stdout, or if there is no hash to compare.
 
     Raises:
-        MoveError: It does not.
+        MoveError: The file does not contain these rows.
     """
     if to == STDOUT or found is None:
         return False
@@ -138,7 +138,7 @@ def _run(
 def collect(
     found: Iterable[MoveEvent], job: _core.MoveJob, plan: Plan, options: JobOptions, sample: Callable[[], None]
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None]:
-    """Return a job's finished chunks and its first failure, or None; show its progress, and sample after each event."""
+    """Return a job's finished chunks and first failure or None; show progress, and call `sample` after each event."""
     done: list[MoveFinishedChunk] = []
     failed: MoveFailure | None = None
     progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
@@ -156,7 +156,7 @@ def collect(
 def as_text(
     plan: Plan, failed: MoveFailure, path: Path | None, say: Say, convert: Callable[[Any], Any], instant: str
 ) -> Plan:
-    """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
+    """Return the plan with the failed column read as text; raise an error if that cannot help or output was sent."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     if (changed := plan.with_text(failed, convert)) is None:

@@ -38,7 +38,7 @@ class Relation:
 class Chunk:
     """One piece of a relation, from `start` (included) to `before` (excluded).
 
-    `before` None means to the end; both None mean the whole relation.
+    If only `before` is None, the chunk ends at the end of the relation; if both are None, it is the whole relation.
     """
 
     number: int

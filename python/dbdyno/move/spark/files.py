@@ -1,9 +1,9 @@
 """A job's files on a Hadoop file system (hdfs://, s3a://, any for which Hadoop has a class).
 
 Each file is written on the machine that reads its rows, then copied to a temporary name and renamed through Hadoop's
-API, in a small JVM of this process with Spark's jars: Python on an executor has no other access, and nothing beyond
-Spark has to be installed. A rename replaces an existing file, so a task that runs twice leaves one file. The ledger
-stays on the driver's disk.
+API, in a small JVM of this process with Spark's jars: Python on an executor has no other access to such a file system,
+and nothing except Spark has to be installed. A rename replaces an existing file, so a task that runs twice leaves one
+file. The ledger stays on the driver's disk.
 
 The configuration is that of HADOOP_CONF_DIR, and on Spark its `spark.hadoop.*` settings; a file system whose class is
 not in Spark's jars is found through HADOOP_CLASSPATH.
@@ -192,7 +192,7 @@ def verify_files(hadoop: Hadoop, files: Mapping[str, int], chunks: Iterable[str]
     for name, size in files.items():
         if found.get(name) != size:
             raise MoveError(
-                f"{name} has {found.get(name, 'no')} bytes there, but dbdyno wrote {size}",
+                f"{name} has {found.get(name, 'no')} bytes, but dbdyno wrote {size} bytes",
                 where=hadoop.place,
-                next_step="find out who else writes there, and move the table again into a new folder",
+                next_step="find out who else writes to this folder, and move the table again into a new folder",
             )

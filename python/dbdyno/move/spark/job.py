@@ -115,7 +115,7 @@ class SparkJob:
         return event
 
     def progress(self) -> tuple[int, int]:
-        """Return the bytes of COPY and the number of rows of finished chunks."""
+        """Return the number of bytes received by COPY, and the number of rows, in finished chunks."""
         return self._bytes, self._rows
 
     def begun(self) -> int:

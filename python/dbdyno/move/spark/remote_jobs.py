@@ -23,7 +23,7 @@ _PLACE = re.compile(r"([a-z][a-z0-9+.-]*)://")
 
 
 def is_hadoop_url(text: str) -> bool:
-    """Return True if the text is a URL on a Hadoop file system (its scheme is not a database's and not `file`)."""
+    """Return True if the text is a URL on a Hadoop file system (its scheme is neither `file` nor a database's)."""
     found = _PLACE.match(text)
     return found is not None and found[1] not in OTHER_SCHEMES
 

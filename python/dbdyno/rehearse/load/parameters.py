@@ -1,8 +1,8 @@
 """Values for parameters that nobody captured, drawn from the statistics of the compared column.
 
 A parameter that is compared with a column, assigned to it or inserted into it takes the column's most common values by
-their frequency and the quantiles of its histogram, as `pg_stats` has them. Others take a value of their type. Values
-for a unique column are new to it, so that an INSERT does not violate uniqueness.
+their frequency and the quantiles of its histogram, as `pg_stats` has them. Other parameters take a value of their type.
+Values for a unique column are new to it, so that an INSERT does not violate uniqueness.
 """
 
 from __future__ import annotations

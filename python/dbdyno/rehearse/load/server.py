@@ -129,7 +129,8 @@ def _counted_statements(conn: Any, server: Postgres) -> list[Counted]:
         raise TargetError(
             f"pg_stat_statements cannot be read: {str(error).splitlines()[0]}",
             where=server.safe_dsn,
-            next_step="create the extension there, or name a capture of `dbdyno trace proxy --binds` with --load",
+            next_step="create the extension in this database, or name a capture of `dbdyno trace proxy --binds` with"
+            " --load",
         ) from None
     if not rows:
         raise TargetError(

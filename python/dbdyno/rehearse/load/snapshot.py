@@ -42,7 +42,7 @@ def load_of_snapshot(
         logged: Values that auto_explain logged, which are preferred.
 
     Raises:
-        SnapshotError: The name names no snapshots, or these have no statements of the database.
+        SnapshotError: The name refers to no snapshots, or these have no statements of the database.
         EvidenceError: A snapshot cannot be read.
     """
     last, counters = _counters(store, name.removeprefix("snap:"))

@@ -83,7 +83,7 @@ def _command(server: Postgres, command: sql.Composed, stop: Callable[[], bool] |
     """Copy a database, and write its dirty pages to disk before the turn if the role is allowed to.
 
     Raises:
-        TargetError: The server refuses it.
+        TargetError: The server refuses the copy.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=0, stop=stop)) as conn:
         try:

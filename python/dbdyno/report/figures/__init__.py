@@ -220,7 +220,7 @@ def draw_all(
     """Yield each figure for which the analysis has data, with its chart; only figures in `names` if given.
 
     Altair's validation against its schema is turned off while drawing: it takes longer than the drawing, and the tests
-    do it.
+    perform it.
     """
     from altair.utils.schemapi import debug_mode
 

@@ -135,7 +135,7 @@ class Axis(TypedDict, total=False):
 
 
 class Scale(TypedDict):
-    """A scale with its range."""
+    """Scale of an axis under Vega-Lite's names, with its range."""
 
     type: str
     domain: list[float]

@@ -19,7 +19,7 @@ LABEL_ROOM = 52
 
 
 class Channel(TypedDict):
-    """Vega-Lite's scale and axis of one direction, shared by several marks of a chart, for `alt.X` or `alt.Y`."""
+    """Vega-Lite's scale and axis for one direction, shared by several marks of a chart, for `alt.X` or `alt.Y`."""
 
     scale: Any
     axis: Any

@@ -19,7 +19,7 @@ from dbdyno.report.figures import axes, base, shades, theme, views
 LINES_MOST = 6
 TIPS_MOST = 240
 NEAR = 0.6
-"""The axis does not begin at 0 if the smallest value is above this share of the largest."""
+"""Share of a panel's largest value; the axis does not begin at 0 if the smallest value is above it."""
 COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3], theme.OTHERS[5])
 LINES = (
     "Each step is the mean between two collections of a cell, by the cell's own clock. No line: "

@@ -1,4 +1,4 @@
-"""Figure of a claim's map: a quantity over an open parameter, with a curve for each value of another parameter."""
+"""Figure of a claim's map: a quantity over a parameter that is not published, with a curve per value of another one."""
 
 from __future__ import annotations
 

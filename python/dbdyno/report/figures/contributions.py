@@ -13,7 +13,7 @@ MOST = 10
 
 
 class _Row(TypedDict):
-    """A line's part of the difference."""
+    """Contribution of one line to the difference."""
 
     name: str
     difference: float

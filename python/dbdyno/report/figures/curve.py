@@ -1,6 +1,6 @@
 """Figure of commit time over redo size, with the fitted shape.
 
-Several curves share one frame, or have frames above each other if one would be flat beside another.
+Several curves share one frame, or have separate frames, one above the other, if one curve would be flat beside another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Bin(_Point):
 
 
 class _Above(_Point):
-    """A commit above the frame."""
+    """A commit whose time is above the upper end of the axis."""
 
     colour: str
 

@@ -1,4 +1,4 @@
-"""Figure of smooth densities, one group over the other."""
+"""Figure of smooth densities, with the groups overlaid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure of latency distributions: each arm's distribution on a log axis, with its quantiles on a rail."""
+"""Figure of latency distributions: each arm's distribution on a log axis, with a line of marks for its quantiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Step(TypedDict):
 
 
 class _Mark(TypedDict):
-    """A quantile on the rail, or a label over several quantiles."""
+    """A mark for a quantile, or a label for several quantiles."""
 
     arm: str
     mark: str
@@ -65,7 +65,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _steps(analysis: Analysis, names: dict[int, str]) -> list[_Step]:
-    """Return the outline of each arm's buckets; a gap between buckets goes down to zero."""
+    """Return the outline of each arm's buckets; it goes down to zero in a gap between buckets."""
     steps: list[_Step] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "distribution")):
         arm = reading.arm_name(names, entry.get("arm"))
@@ -133,7 +133,7 @@ def _labels(rail: list[_Mark], low: float, high: float, look: theme.Look) -> lis
 
 @dataclass(frozen=True)
 class _Label:
-    """A label over one or several neighbouring marks, centred over them within the frame; in pixels."""
+    """A label over one or several neighbouring marks, centred over them but within the frame; positions in pixels."""
 
     names: list[str]
     places: list[float]

@@ -34,7 +34,7 @@ class _Line(TypedDict):
 
 
 class _Move(_Line):
-    """The line of a condition that moved."""
+    """Line from the step where a condition was written to the step where it is applied."""
 
     colour: str
 

@@ -1,4 +1,4 @@
-"""Figure of histograms: the share of values in each step, one group over the other."""
+"""Figure of histograms: the share of values in each bin, with the groups overlaid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def areas(
     area: JsonObject,
     look: theme.Look,
 ) -> Any:
-    """Return areas over a column, one group over the other.
+    """Return the areas of a column's distribution, with the groups overlaid.
 
     Args:
         model: The model of the figure.

@@ -1,6 +1,6 @@
 """Drawing of a machine's layers: as a tree of text and as boxes in SVG.
 
-The instance is at the top, beside it other databases on the same storage. Below them are the purposes of their I/O
+The instance is at the top, with other databases on the same storage beside it. Below them are the purposes of their I/O
 (redo, data, temp), and below those the parts, each above the parts that it uses. A part used by several others is drawn
 once in SVG; the tree draws it once and repeats only its name at the other places. Parts that nothing uses are at the
 end.

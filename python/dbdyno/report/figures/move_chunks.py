@@ -37,7 +37,7 @@ class _Chunk(TypedDict):
 
 
 class _Phase(TypedDict):
-    """A part of an attempt."""
+    """A phase of an attempt: its name, start, end, and how it ended."""
 
     name: str
     began_ns: int

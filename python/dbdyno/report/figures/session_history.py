@@ -14,12 +14,12 @@ LANES = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analy
 LANE = 18
 """Height of a lane in pixels."""
 FIRST = ("CPU",)
-"""Classes at the bottom of the stack."""
+"""Wait classes at the bottom of the stack, below all others."""
 EVENTS_MOST = 500
 
 
 Bar = TypedDict("Bar", {"from": float, "to": float, "low": float, "high": float, "class": str, "tip": str})
-"""A class in one time bucket, stacked on those below it."""
+"""Rectangle of one wait class in one time bucket, stacked on the classes below it."""
 
 
 class Class(TypedDict):

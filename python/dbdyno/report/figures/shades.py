@@ -14,7 +14,7 @@ from dbdyno.report.figures import axes, theme
 
 @dataclass(frozen=True)
 class Scale:
-    """Shades in equal steps from zero to the largest value: twice the value is twice as many steps.
+    """Shades in equal steps from zero to the largest value: twice the value is twice as many steps up.
 
     If all values are alike, their median is in the middle of a middle shade. The scale of a share ends at 1 at most.
     """

@@ -13,14 +13,14 @@ from dbdyno.report.figures import axes, base, clock, session_history, theme, vie
 SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
 """Metrics that are drawn, in this order, if the model has them and they are not all zero."""
 GAP_MOST = 0.25
-"""If the gap between two periods exceeds this share of their length, the time between them is cut out."""
+"""Share of two periods' length; if the gap between them is longer than that, the time between them is cut out."""
 _LABELS = {
     "ns": axes.duration_label,
     "bytes_per_s": axes.size_label,
     "ratio": axes.percent_label,
 }
 Place = Callable[[float], float]
-"""Maps a time in microseconds since 1970 to its position on the axis in seconds."""
+"""Function that maps a time in microseconds since 1970 to its position on the axis in seconds."""
 
 
 class _Period(TypedDict):

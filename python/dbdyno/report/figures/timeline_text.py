@@ -1,4 +1,4 @@
-"""Timeline drawn with characters: a bar per interval for one session, or a strip for each of several."""
+"""Timeline drawn with characters: a bar per interval for one session, or a strip for each of several sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAME_MOST = 16
 
 
 def lines(model: Mapping[str, Any], width: int) -> list[Text]:
-    """Return a key of the classes, then one session interval by interval, or a strip for each session."""
+    """Return a key of the classes, then one line per interval of a single session, or one strip per session."""
     sessions = reading.entries(model, "sessions")
     if not sessions:
         return []

@@ -30,7 +30,7 @@ _Line = TypedDict(
 
 
 class _Bar(TypedDict):
-    """A line as a bar."""
+    """Bar that represents a line of the profile."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class _Bar(TypedDict):
 
 
 class _Cell(TypedDict):
-    """A decade of a line's waits."""
+    """A line's waits whose lengths are in the same decade."""
 
     id: str
     low: float

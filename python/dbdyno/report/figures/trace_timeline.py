@@ -74,7 +74,7 @@ def _colour(name: str) -> str:
 
 
 _Part = TypedDict("_Part", {"class": str, "from": float, "to": float, "low": float, "high": float, "tip": str})
-"""A class in an interval, stacked on those below it."""
+"""Rectangle of one class in an interval, stacked on the classes below it."""
 
 
 def _parts(session: Mapping[str, Any], order: list[str], every: float, origin: int) -> list[_Part]:

@@ -46,7 +46,7 @@ class _Arm(TypedDict, total=False):
 
 
 class _Run(TypedDict, total=False):
-    """A run: for each arm the value, both ends of its interval, and the share of failed transactions if too large."""
+    """A run: for each arm its value, the ends of its interval, and its share of failed transactions if too large."""
 
     started_at: str | None
     values: dict[str, float | None]

@@ -58,7 +58,7 @@ class View:
 
 
 def layer(*parts: Any, **more: Any) -> View:
-    """Return charts over each other in one frame, the first at the bottom; `more`: width, height, title."""
+    """Return charts overlaid in one frame, the first at the bottom; `more`: width, height, title."""
     return View("layer", parts, **more)
 
 

@@ -11,7 +11,7 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
 
 _Share = TypedDict("_Share", {"arm": str, "class": str, "event": str, "share": float})
-"""A class of waits or an event of it, with its share of an arm's session time."""
+"""A class of waits, or one of its events, with its share of an arm's session time."""
 
 
 class _Part(_Share):

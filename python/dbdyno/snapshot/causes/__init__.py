@@ -1,9 +1,9 @@
-"""Small rules that find what changed between two periods of one server, and why, from the summed differences.
+"""Small rules that find what changed between two periods of one server, and why, from the counters of both periods.
 
 Each rule is a function of a `Change` that yields `Cause`s: words, evidence and the statements affected. A cause's share
-of the change in database time is that of its statements; a statement for which no cause was found is listed last. Each
-engine has a folder with one file per family of rules (`objects`, `load`, `server`) and a file that reads its views
-(`reading`); `statements` has the rules that all engines share.
+of the change in database time is the share of the statements that it affects; a statement for which no cause was found
+is listed last. Each engine has a folder with one file per family of rules (`objects`, `load`, `server`) and a file that
+reads the engine's views (`reading`); `statements` has the rules that all engines share.
 """
 
 from dbdyno.snapshot.causes.change import Cause, Change

@@ -27,9 +27,9 @@ Key = int | str
 Rates = dict[str, float]
 
 HEAVIER_FACTOR, LEAST_WORK = 1.25, 10.0
-"""Smallest factor and smallest increase of the work per call for which a statement counts as doing more work."""
+"""Smallest growth factor and smallest increase of the work per call for a statement to count as doing more work."""
 LEAST_MS = 0.2
-"""Change of statement time, in ms per second, below which it counts as steady: a 5,000th of one processor."""
+"""Smallest change of statement time, in ms per second, that does not count as steady: a 5,000th of one processor."""
 LEAST_SHARE = 0.05
 """Smallest growth of a statement's time, as a share of all statement time, that counts as a cause."""
 LEAST_RATIO = 1.5
@@ -45,9 +45,9 @@ class Cause:
         evidence: The figures that show it.
         statements: The statements whose time it changed.
         when: When it happened, in words; empty if not known.
-        direct: True for an event or a state of the server; False if it is merely the statement that shows the change.
+        direct: True for an event or a state of the server; False if all that is known is which statements changed.
         weight: Of two causes with the same share, the one with the larger weight comes first.
-        code: Kind of the cause, with the same codes as causes in runs.
+        code: Code for the kind of cause; runs use the same codes.
     """
 
     words: str
@@ -99,13 +99,13 @@ class Pair:
 class Change(ABC):
     """The input of the rules: two intervals of one target, `before` and `after`.
 
-    A subclass per engine says how its views are read.
+    Each engine has a subclass that reads the engine's views.
     """
 
     view: str
     """Name of the view of statements."""
     times: tuple[tuple[str, float], ...]
-    """Columns that may hold the statement time, depending on the version, each with its factor to milliseconds."""
+    """Columns that may hold the statement time, depending on the version, each with its factor for conversion to ms."""
     calls: str
     """Column with the number of calls."""
     work: str
@@ -128,11 +128,11 @@ class Change(ABC):
 
     @abstractmethod
     def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
-        """Return the rates of each statement and add the statements' texts to `texts`."""
+        """Return the rates of each statement, and add the statements' texts to `texts`."""
 
     @abstractmethod
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
-        """Return the rates and states of each table and add the tables' names to `names`."""
+        """Return the rates and current values of each table, and add the tables' names to `names`."""
 
     @abstractmethod
     def is_ours(self, text: str) -> bool:
@@ -142,7 +142,7 @@ class Change(ABC):
         """Merge in place the rates of statements that continue under a new identifier; does nothing by default."""
 
     def missing_index(self, statement: Key) -> tuple[str, str] | None:
-        """Return what a new statement does for lack of an index (such as a scan of a whole table), and the evidence.
+        """Return in words what a new statement does for lack of an index (it scans a whole table), and the evidence.
 
         The first text is empty if there may be another reason. Returns None if nothing indicates a missing index.
         """
@@ -155,7 +155,7 @@ class Change(ABC):
 
     @cached_property
     def slept_ms(self) -> float:
-        """Return the time of statements that sleep in the second period, in ms per second."""
+        """Return the time of sleeping statements in ms per second, for the second period."""
         return sum(one.after.get("ms", 0.0) for one in self._counted.values() if self.sleep.search(one.text))
 
     @cached_property
@@ -183,14 +183,14 @@ class Change(ABC):
 
     @cached_property
     def plan_proofs(self) -> Mapping[Key, Proof]:
-        """Return the statements whose plan differs in the second period, as the stored server logs prove."""
+        """Return the statements whose plan differs in the second period according to stored server logs."""
         from dbdyno.snapshot.plans.plan_changes import proofs
 
         return proofs(self.before, self.after)
 
     @cached_property
     def generic_plan_flips(self) -> Mapping[Key, GenericFlip]:
-        """Return the statements whose generic plan differs at the end, if the snapshots hold generic plans."""
+        """Return the statements whose generic plan changed by the second period's end, if snapshots hold such plans."""
         from dbdyno.snapshot.plans.generic import generic_flips
 
         return generic_flips(self.before, self.after)
@@ -199,8 +199,8 @@ class Change(ABC):
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
         """Return the rows of pg_stat_user_tables at three instants, each as a dict by (datid, relid).
 
-        The instants are the beginning of the first period, one sub-interval before its end (because the cut may be one
-        sub-interval too late), and the end of the second period.
+        The instants are the beginning of the first period, one sub-interval before its end (because the end that was
+        chosen may be one sub-interval too late), and the end of the second period.
         """
         view = "pg_stat_user_tables"
         ends = self.before.ends(view)
@@ -218,12 +218,12 @@ class Change(ABC):
 
     @cached_property
     def summed_growth_ms(self) -> float:
-        """Return the summed increase of the statements that take more time now, in ms per second."""
+        """Return the total increase in time of those statements whose time grew, in ms per second."""
         return sum(max(one.growth("ms"), 0.0) for one in self.statements.values())
 
     @cached_property
     def statements_by_word(self) -> Mapping[str, Collection[Key]]:
-        """Return, by lower-case word, the statements whose texts contain it, so that texts are searched only once."""
+        """Return, for each lower-case word, the statements that contain it, so that each text is searched only once."""
         found: dict[str, set[Key]] = {}
         for number, one in self.statements.items():
             for word in set(_WORD.findall(one.text.lower())):
@@ -231,14 +231,14 @@ class Change(ABC):
         return found
 
     def compute_once(self, name: str, make: Callable[[], T]) -> T:
-        """Return the result of `make()`, computed once and cached under `name`, for what rules need repeatedly."""
+        """Return the result of `make()`, computed once and cached under `name`; several rules need it."""
         if name not in self._once:
             self._once[name] = make()
         return cast("T", self._once[name])
 
     @property
     def growth_ms(self) -> float:
-        """Return the increase of all statement time in ms per second; negative if it fell."""
+        """Return the increase of total statement time in ms per second; negative if it fell."""
         return self.spent_ms[1] - self.spent_ms[0]
 
     def last_disappearance(self, view: str, which: str) -> Row | None:
@@ -266,7 +266,7 @@ class Change(ABC):
         return []
 
     def share(self, statements: Iterable[Key]) -> float | None:
-        """Return the share of the added statement time that these statements have; None if that time did not grow."""
+        """Return the share of these statements in the increase of statement time; None if that time did not grow."""
         every = self.summed_growth_ms
         some = sum(max(self.statements[n].growth("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.growth_ms > 0 else None
@@ -313,7 +313,11 @@ class Change(ABC):
         return self.before.has(view) and self.after.has(view)
 
     def rows_of_ends(self, view: str, sql: str) -> list[Row]:
-        """Return the rows of a query on both ends of a view, `{before}` and `{after}`; none if a period lacks it."""
+        """Return the rows of a query on a view at the beginning and at the end; empty if a period lacks the view.
+
+        `{before}` in the query stands for the view at the beginning of the first period, `{after}` for the view at the
+        end of the second.
+        """
         if not self.is_in_both(view):
             return []
         before, after = self.before.ends(view)[0], self.after.ends(view)[1]
@@ -331,7 +335,7 @@ class Change(ABC):
         return bool(old and new and abs(new - old) > cls.jitter_us)
 
     def setting(self, name: str) -> tuple[str | None, str | None]:
-        """Return a setting at the beginning of the first period and at the end of the second; None if not known."""
+        """Return a setting's values at the start of the first period and the end of the second; None if not known."""
         view, column = self.settings_view
         found: list[str | None] = []
         for end, one in enumerate((self.before, self.after)):
@@ -341,7 +345,10 @@ class Change(ABC):
         return found[0], found[1]
 
     def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
-        """Return `name`, `old` and `new` of settings, except `ignored`, that differ between the periods' outer ends."""
+        """Return `name`, `old` and `new` of settings, except `ignored`, that changed.
+
+        The old value is from the beginning of the first period, the new value from the end of the second.
+        """
         view, column = self.settings_view
         kept = f"and name not in ({', '.join(map(literal, ignored))})" if ignored else ""
         return self.rows_of_ends(

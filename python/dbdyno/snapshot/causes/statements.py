@@ -1,4 +1,4 @@
-"""Rules for causes in the load, the same for every engine: new statements, more calls, slower statements."""
+"""Rules that find causes in the load, the same for every engine: new statements, more calls, slower statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.wording import duration_text, rate_change, three_digits, time_change
 
 LONGER_FACTOR = 1.1
-"""Smallest slowdown of a call that counts as longer because new sessions begin with cold caches."""
+"""Smallest slowdown per call that is attributed to new sessions, which begin with cold caches."""
 _SHARE = 0.1
 """Smallest share of the change for which a statement is reported individually."""
 

@@ -28,7 +28,7 @@ MOST = 5
 LEAST_UNEXPLAINED = 0.005
 """Smallest unexplained share of a change that is reported."""
 LEAST_PARTS = 6
-"""Smallest number of sub-intervals in an interval that is searched for a change inside it."""
+"""Smallest number of sub-intervals for an interval to be searched for a change inside it."""
 LEAST_CHANGE = 0.2
 """Relative change of statement time below which it counts as steady."""
 
@@ -99,7 +99,7 @@ class _Engines(Mapping[str, tuple[type[Change], tuple[ModuleType, ...]]]):
 
 
 ENGINES = _Engines()
-"""The class of changes and the families of rules, for each engine that has rules."""
+"""The subclass of `Change` and the modules of rules for each engine that has rules."""
 
 
 def change_of(before: Interval, after: Interval) -> Change:
@@ -108,7 +108,7 @@ def change_of(before: Interval, after: Interval) -> Change:
 
 
 def causes(change: Change) -> list[Cause]:
-    """Return all causes, largest share first; of equal shares the direct cause comes first.
+    """Return all causes, sorted by falling share; direct causes come first among causes with the same share.
 
     An indirect cause is left out if direct causes explain all of its statements.
     """
@@ -222,7 +222,7 @@ def explanation_of_change(
 
 
 def describe_time_change(change: Change, ranked: list[Cause]) -> str:
-    """Return the change of statement time in words: how much, the statement that changed most, the first cause."""
+    """Return the change of statement time in words: its amount, the statement that changed most, the first cause."""
     if not change.is_in_both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
     old, new = change.spent_ms
@@ -252,7 +252,7 @@ def _fallen(change: Change) -> str:
 
 
 def cut_of(interval: Interval) -> int | None:
-    """Return the index in the chain at which an interval changed most; None if it was steady or is too short."""
+    """Return the index of the snapshot at which an interval's load changed most; None if it was steady or too short."""
     found = _cut_in_words(interval)
     return None if found is None else found[0]
 
@@ -308,7 +308,7 @@ Series = list[tuple[float, float]]
 
 
 def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Series]) -> tuple[int | None, str]:
-    """Return the index in the chain at which to cut an interval, and the reason in words; None if the load was steady.
+    """Return the index of the snapshot at which to cut an interval, and the reason in words; None if load was steady.
 
     The first of these that applies:
 
@@ -316,7 +316,8 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     - a jump of a counter in `jumps`, if it is far larger than that of statement time;
     - a change of settings within one sub-interval of the largest change in statement time;
     - the largest change in statement time, unless it was steady;
-    - the largest change in the rate of calls: a wait between two statements (commit, login) is in no statement's time.
+    - the largest change in the rate of calls, because no statement's time includes a wait between statements (commit,
+      login).
     """
     at, old, new = _cut(spent)
     steady = _steady(old, new, LEAST_MS)
@@ -350,7 +351,10 @@ def _ratio(old: float, new: float) -> float:
 
 
 def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
-    """Return where the fastest-growing series rose, and a text; None if it grew less than 3-fold or 2 * `least`."""
+    """Return where the fastest-growing counter rose, and its rates in words; None if no counter grew enough.
+
+    Enough is at least 3-fold and at least `2 * least`.
+    """
     cuts = {what: _cut(values) for what, values in jumps.items()}
     grown = {what: _ratio(old, new) for what, (_, old, new) in cuts.items() if new > old}
     what = max(grown, key=lambda one: grown[one], default="")
@@ -382,7 +386,7 @@ def _restart(interval: Interval) -> int | None:
 
 
 def _set_beside(interval: Interval, at: int) -> int | None:
-    """Return the index, `at` or next to it, of the only snapshot after which settings changed; None if none or several.
+    """Return the index, `at` or next to it, of the only snapshot after which settings changed; None otherwise.
 
     On a busy machine the times of sub-intervals locate an event only approximately.
     """
@@ -402,7 +406,7 @@ def _set_beside(interval: Interval, at: int) -> int | None:
 
 
 def _series(interval: Interval) -> tuple[Series, Series] | None:
-    """Return the ms of statements and the number of their calls by sub-interval; None if they cannot be compared."""
+    """Return statement time in ms and the number of calls by sub-interval; None if they cannot be compared."""
     rules = ENGINES.get(interval.before.engine)
     if rules is None or len(interval.chain) <= LEAST_PARTS or not interval.has(rules[0].view):
         return None

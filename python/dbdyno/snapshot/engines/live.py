@@ -1,7 +1,7 @@
 """The current activity of a server: a frame is made from two quick readings and the looks between them.
 
-A reading costs far less than a snapshot: it has a few sums and the statements' times, and nothing about tables. An
-engine's module `live` takes the readings; `frame` turns two of them into numbers to show.
+A reading costs far less than a snapshot: it contains a few totals and the statements' times, and nothing about tables.
+An engine's module `live` takes the readings; `frame` turns two of them into numbers to show.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Live(Closeable):
 
     Attributes:
         engine: Name of the engine, by which its waits are classified.
-        noun: What the connection is to: a server or an instance.
+        noun: The word for the connection's target: `server` or `instance`.
         lines: Lines of the load profile: label, counter, unit (per_s or bytes_per_s).
         title: The target, the engine and its version.
         lacks: Sentences on what is not measured, and what would measure it.
@@ -148,7 +148,7 @@ class Live(Closeable):
         """Return a sampler of the sessions with its own connection."""
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Return the texts of those statements, without literals; empty if no statements are shown."""
+        """Return the texts of these statements, without literals; empty if no statements are shown."""
         return {}
 
     def sessions(self) -> list[Session]:
@@ -161,7 +161,7 @@ class Live(Closeable):
 
     @abstractmethod
     def plan(self, pid: int) -> list[str]:
-        """Return the plan of what a session runs, without executing anything.
+        """Return the plan of the statement that a session runs, without executing anything.
 
         Raises:
             SnapshotError: The plan is not available.

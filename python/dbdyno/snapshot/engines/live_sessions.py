@@ -1,7 +1,7 @@
 """Order of sessions and blocking trees on the live screen, for what an engine read at one instant.
 
 Sessions are dicts with `pid`, `user`, `database`, `application`, `client`, `state`, `wait`, `statement_us`,
-`transaction_us`, `blockers` and `query` (without what is in quotes); values that are not known are None.
+`transaction_us`, `blockers` and `query` (with quoted text removed); values that are not known are None.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _holds(row: Session, words: str) -> bool:
 def blocking_tree(rows: Sequence[Session]) -> list[tuple[int, Session]]:
     """Return who blocks whom, depth first, as (depth, session).
 
-    A root waits for nobody; a session in a circle of waits is a root too.
+    A root waits for nobody; a session in a cycle of waits is a root too.
     """
     known = {row["pid"]: row for row in rows}
     below: dict[int, list[int]] = {}

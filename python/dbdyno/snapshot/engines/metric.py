@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a sub-interval; `higher` says whether more is better, None if neither."""
+    """A metric of a sub-interval; `higher`: True if larger values are better, False if smaller, None if neither."""
 
     name: str
     label: str

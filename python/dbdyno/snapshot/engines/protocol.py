@@ -93,7 +93,7 @@ class Engine(Protocol):
         ...
 
     def judge(self, interval: Ends) -> Mapping[tuple[str, str | None], Verdict]:
-        """Return the verdict of each scope; a scope that is missing is ok."""
+        """Return a verdict for each scope; a scope that is missing is ok."""
         ...
 
     def metrics(self, interval: Interval) -> Sequence[tuple[Metric, float | None]]:

@@ -1,4 +1,4 @@
-"""What the sections of several engines' reports have in common."""
+"""Helpers that the report sections of several engines share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def needs(
     *views: str, name: str, title: str, what: str | None = None, otherwise: str | None = None
 ) -> Callable[[Section], Section]:
-    """Return a decorator: without the difference of a view, the section only has the reason why `what` is missing.
+    """Return a decorator for a section that needs views: if one has no difference, the section only says why.
 
     Args:
         views: The views.
         name: Name of the section.
         title: Title of the section if a view is missing.
-        what: What is not measured then; by default the section's name.
-        otherwise: The next step, if none is known.
+        what: What is not measured if a view is missing; by default the section's name.
+        otherwise: The next step to show if none is known for the missing view.
     """
 
     def with_reason(make: Section) -> Section:
@@ -57,10 +57,10 @@ def load_profile(
 
     Args:
         interval: The interval.
-        values: Of each line the label, the value over the interval (None if not known), its unit, and a factor for it.
+        values: For each line its label, the value over the interval (None if not known), its unit, and a factor for it.
         done: Number of transactions; None if not known.
-        of: What is counted instead of transactions.
-        about: What is counted.
+        of: What is counted by `done`: a transaction, or another unit.
+        about: Explanation that the section shows.
         notes: Notes on the section.
     """
     rows = []
@@ -88,7 +88,7 @@ def sum_of(found: Mapping[str, float | None], *names: str) -> float | None:
 def tables_by_order(
     orders: Iterable[tuple[str, str, str]], rows: Sequence[Row], top: int
 ) -> tuple[list[Table], list[str]]:
-    """Return a table of the first statements of each order (heading, column, shown columns), and all their names."""
+    """Return a table of the top statements for each order (heading, sort column, columns to show), and their names."""
     tables, shown = [], dict[str, None]()
     for heading, order, spec in orders:
         first = sorted((row for row in rows if row[order]), key=lambda row: -row[order])

@@ -4,14 +4,14 @@ The difference of two snapshots does not depend on the engine. It uses only the 
 states once, and in one place, what may be subtracted and what may not.
 
     kind      meaning
-    key       part of the row's identity; never a name that can change (but an oid, a digest)
+    key       part of the row's identity; never a name that can change (an oid or a digest instead)
     counter   only grows within one life; subtracted
     sum       a counter added up over parts that may vanish (a table's indexes): subtracted too, but
               a fall only means that a part vanished, and makes this one number unknown
     gauge     a state at the instant
     text      a name, a setting
     time      an instant, microseconds since 1970; within one life it neither goes back nor becomes NULL
-    since     the start of the row's life: another value is another life
+    since     the start of the row's life: a different value means another life
     low, high a lifetime's minimum and maximum: a rising minimum or a falling maximum is another life
               (0 and NULL are ignored: many engines write 0 for "none yet")
 """

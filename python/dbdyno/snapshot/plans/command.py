@@ -33,7 +33,7 @@ END_US = 1 << 62
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Options of the user; times are in microseconds since 1970."""
+    """Options that the user gave; times are in microseconds since 1970."""
 
     since_us: int | None = None
     until_us: int | None = None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 LONGEST = 16 << 20
-"""Size in bytes from which an entry is not read but counted as unread."""
+"""Size in bytes above which an entry is not read but counted as unread."""
 PLACES_MOST = 5
 MARK = b"duration: "
 """Beginning of a message with a duration; auto_explain's is the same for any `lc_messages`."""

@@ -29,7 +29,7 @@ from measured m left join off o using (statement, plan)
   left join (select fingerprint, any_value(query) as text from log_statements group by 1) texts using (fingerprint)
 order by m.spent desc, m.statement, m.plan, o.executions desc
 """
-"""Query of executions with counted rows by statement and plan, with the nodes at which estimates began to be wrong."""
+"""SQL query for executions with counted rows, by statement and plan, with the nodes where misestimates begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class PlanEstimates:
         text: Its text without values.
         plan: Identity of the plan.
         measured: Number of executions with counted rows.
-        spent_us: Their total time in microseconds.
+        spent_us: Total time of these executions in microseconds.
         node: The node at which the estimate began to be wrong, or None if it was right.
         executions: Number of executions in which that node was wrong.
         planned: Estimated rows of the node per loop, the median.

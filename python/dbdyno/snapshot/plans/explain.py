@@ -5,7 +5,8 @@
             Index Cond: (cust = 77)
 
 Most plans in a log repeat earlier ones with other numbers: the text of a plan is reduced to the parts that make its
-shape, and parsed only if that reduced text is new. Limit: several keys of one grouping are not part of the shape.
+shape, and parsed only if that reduced text is new. Limit: if a grouping has several keys, they are not part of the
+shape.
 """
 
 from __future__ import annotations

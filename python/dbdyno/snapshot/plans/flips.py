@@ -3,9 +3,9 @@
     create_log_seen(connection)     # the table `log_seen`: executions, each with its statement's name
     for flip in flips(connection): ...
 
-A statement's plan flips at an execution if, of the `WINDOW` executions from this one on, at least the share `SHARE`
-have the new plan, and of as many executions just before it, at least that share had the old plan. If the log ends
-before `WINDOW` executions, all of them must have the new plan, and it must not have been seen before. A statement that
+A statement's plan flips at an execution if at least the share `SHARE` of the `WINDOW` executions from this one on have
+the new plan, and at least the same share of as many executions just before it had the old plan. If the log ends before
+`WINDOW` executions, all of them must have the new plan, and it must not have been seen before. A statement that
 alternates between plans, for different values, has no flip.
 """
 
@@ -71,8 +71,8 @@ class Flip:
         what: The difference in words.
         before: Number of executions with the old plan, from the previous flip to this one.
         after: Number of executions with the new plan, from this flip to the next.
-        old_ns: Median time of the executions before, in nanoseconds.
-        new_ns: Median time of the executions after, in nanoseconds.
+        old_ns: Median time of the executions with the old plan, in nanoseconds.
+        new_ns: Median time of the executions with the new plan, in nanoseconds.
         file: Number of the log of the first execution with the new plan.
         line: Its line in that log.
     """

@@ -243,7 +243,7 @@ def service_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unrea
 
 
 def form_of(start: bytes) -> str:
-    """Return csvlog, jsonlog, JSON (text in objects of a log service), syslog or text, from the beginning of a file."""
+    """Return a log's format, recognized by its start: csvlog, jsonlog, JSON (of a log service), syslog or text."""
     lines = [line for line in start.split(b"\n")[:50] if line.strip()]
     if lines and sum(map(is_syslog, lines)) > len(lines) / 2:
         return "syslog"

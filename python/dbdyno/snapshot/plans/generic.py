@@ -175,7 +175,7 @@ class GenericFlip:
 
 
 def generic_flips(first: Interval, last: Interval) -> dict[int | str, GenericFlip]:
-    """Return the statements by queryid with another generic plan at the end of `last` than at the start of `first`.
+    """Return, by queryid, the statements whose generic plan changed from the start of `first` to the end of `last`.
 
     Only statements planned in both snapshots are compared. The result is empty if one of the snapshots has no plans.
     """

@@ -29,4 +29,4 @@ select each.* exclude (fingerprint, spent), text from each left join {_TEXTS} us
 qualify row_number() over (partition by statement order by executions desc, source desc) = 1
 order by spent desc, statement
 """
-"""Query of quantiles per statement, from the source with more executions; if equal, that of whole statements."""
+"""Query of quantiles per statement, from the source with more executions; if equal, from log_min_duration_statement."""

@@ -55,7 +55,7 @@ class _Start:
 def recognize_logs(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | None) -> LogSources:
     """Return the recognized logs in files, folders and patterns.
 
-    `prefix` is the server's log_line_prefix for text logs, None to find it.
+    `prefix` is the server's log_line_prefix for text logs, or None to detect it.
 
     Raises:
         SnapshotError: A named file cannot be read, the prefix of a text log is not found, or logs are of both

@@ -18,7 +18,7 @@ _TIME = re.compile(r"(\d\d)(\d\d)(\d\d) ([ \d]\d:\d\d:\d\d)\t")
 
 
 def mariadb_form(lines: Sequence[str]) -> str | None:
-    """Return the form of a MariaDB log, recognized by its first lines; None if they are not of such a log."""
+    """Return the form of a MariaDB log, recognized by its first lines; None if they are not from such a log."""
     for line in lines:
         if _SLOW.match(line):
             return SLOW

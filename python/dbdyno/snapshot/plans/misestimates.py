@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dbdyno.snapshot.plans.tree import Node
 
 FACTOR, LEAST_ROWS = 10.0, 100.0
-"""Smallest factor of a wrong estimate, and smallest value of the larger row count, summed over all loops."""
+"""Smallest factor for an estimate to count as wrong, and fewest rows (the larger count, summed over all loops)."""
 _COUNTLESS = frozenset(("Bitmap Index Scan", "BitmapAnd", "BitmapOr", "Insert", "Update", "Delete", "Merge"))
 _STOPS = ("Limit", "WindowAgg")
 
@@ -26,7 +26,7 @@ _STOPS = ("Limit", "WindowAgg")
 class NodeNumbers:
     """Rows of a node per loop, estimated and actual (None if not counted), and its time.
 
-    `ms` is the time of a loop with all nodes below it in milliseconds, None if it was not measured.
+    `ms` is the time per loop in milliseconds, including all nodes below; None if it was not measured.
     """
 
     planned: int
@@ -40,7 +40,7 @@ class Misestimate:
     """The node at which a plan's row estimates begin to be wrong.
 
     Attributes:
-        node: Its number from 0, in an order with each node before those below it.
+        node: Its number from 0 in pre-order (each node before those below it).
         planned: Estimated rows per loop.
         found: Actual rows per loop.
         loops: Number of loops.
@@ -59,7 +59,7 @@ def misestimate_factor(planned: float, found: float) -> float:
 
 
 def first_misestimate(tree: Node, numbers: Sequence[NodeNumbers]) -> Misestimate | None:
-    """Return the wrong node with the largest factor among those with no wrong node below; None if no node is wrong."""
+    """Return the node with the largest factor among misestimated nodes with none below; None if all are right."""
     places = list(_places(tree))
     if len(places) != len(numbers):
         return None  # a literal looks like a node, so numbers cannot be matched

@@ -35,8 +35,8 @@ class Proof:
         what: The difference in words.
         before: Number of executions with the old plan.
         after: Number of executions with the new plan.
-        old_ns: Their median time before, in nanoseconds.
-        new_ns: Their median time after, in nanoseconds.
+        old_ns: Median time of the executions with the old plan, in nanoseconds.
+        new_ns: Median time of the executions with the new plan, in nanoseconds.
         relations: Names of the relations in both plans.
         at_us: When the first execution with the new plan ended, in µs since 1970; None if the log has no flip.
     """
@@ -123,7 +123,7 @@ _GENERIC = "text:text:statement what:text:change was:text:plan_before now:text:p
 
 
 def _generic(interval: Interval, title: str, top: int) -> Part:
-    """Return the section on generic plans that changed between both ends, for an interval without logs."""
+    """Return the section on generic plans that changed between the two ends, for an interval without logs."""
     if VIEW not in interval.before.views or VIEW not in interval.after.views:
         lacks = missing_measurement("plans", "no log of this time is kept, and the snapshots hold no plans", NEXT_STEP)
         return section("plans", title, not_measured=[lacks])

@@ -1,4 +1,4 @@
-"""Results of reading logs, stored beside the snapshots without values.
+"""Executions and plans read from logs, stored beside the snapshots, without values.
 
     snaps/plans/<hash of the log's first line>-<hash of the target's name>/
       manifest.json         target, log, times, counts, what was not read; written before the folder is renamed
@@ -75,7 +75,7 @@ def save_plans(
     aside = store / FOLDER / f".{name}.{os.urandom(4).hex()}.tmp"
     try:
         with os_errors_as(
-            SnapshotError, "plans cannot be kept", store / FOLDER, "free space or check permissions there"
+            SnapshotError, "plans cannot be kept", store / FOLDER, "free disk space or check the permissions"
         ):
             make_inner_folder(store / FOLDER, exist_ok=True)
             make_inner_folder(aside)
@@ -112,7 +112,7 @@ def _write(gathered: GatheredExecutions, table: str, number: int, folder: Path, 
 
 
 def stored_logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[StoredLog]:
-    """Yield the stored logs by the time of their first execution; errors of unreadable ones are added to `damaged`."""
+    """Yield the stored logs, sorted by first execution; errors of unreadable logs are added to `damaged`."""
     found = []
     for folder in sorted((store / FOLDER).glob("*-*")):
         if not _OWN.fullmatch(folder.name):

@@ -6,8 +6,8 @@
     PrefixParts(stamp='2026-11-21 00:59:57.437 UTC', queryid=-4200000000000000042, database='app')
 
 The guess takes the first time; a database after `db=`, `database=` or `user@`; and as identifier a number after a word
-that ends in `id=` (`qid=`, `queryid=`), or a number of 15 to 19 digits. With two numbers of that kind the pattern is
-needed.
+that ends in `id=` (`qid=`, `queryid=`), or a number of 15 to 19 digits. If there are two such numbers, the prefix must
+be specified.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Prefix:
 
 
 def pattern_of(given: str) -> str:
-    """Return the pattern that matches a log_line_prefix, with groups named by its escapes; it may have no time."""
+    """Return the pattern that matches a log_line_prefix, with groups named by its escapes; a time is not required."""
     return _pattern(given)[0]
 
 

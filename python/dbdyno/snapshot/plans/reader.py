@@ -69,7 +69,7 @@ class LogFile:
     to_us: int | None = None
     unread: UnreadEntries = field(default_factory=UnreadEntries)
     lost: list[str] = field(default_factory=list)
-    """What the recording reports as missed."""
+    """What the recording reports that it missed."""
 
     def count_execution(self, at_us: int) -> None:
         """Count an execution that ended at `at_us`."""

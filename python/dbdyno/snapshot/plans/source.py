@@ -21,7 +21,7 @@ from dbdyno.base.errors import SnapshotError
 HEAD_BYTES = 2048
 _SNIFFED = 64 << 10
 _NOT_LOGS = ("current_logfiles",)
-"""Files that the server keeps in the folder of its logs."""
+"""Names of files that are in a server's log folder but are not logs."""
 TORN_ERRORS = (OSError, EOFError, zlib.error)
 """Errors raised on reading a compressed file that is cut off."""
 

@@ -5,7 +5,7 @@
 
 A piece is a line of the message, or the part of a long line that fits. Each line after the first begins with a tab
 (`#011` if syslog escapes it); the rest of a long line does not. Pieces of several sessions are interleaved. The time is
-that of log_line_prefix, or without one syslog's own, if that has a year and a time zone.
+taken from log_line_prefix or, if it has none, from syslog's prefix, provided that this has a year and a time zone.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_syslog(line: bytes) -> bool:
 
 
 Begun = Callable[[bytes, str, int], Entry | None]
-"""Function that makes an entry from a message with the server's prefix: bytes, place, line number."""
+"""Function that makes an entry from a message with the server's prefix; it takes the bytes, place and line number."""
 
 
 def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: UnreadEntries) -> Iterator[Entry]:

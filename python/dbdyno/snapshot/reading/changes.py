@@ -161,7 +161,7 @@ def changes(store: Store, one: Period, other: Period) -> tuple[list[Row], list[s
 
 
 class States:
-    """Objects of one kind in snapshots, read only once for each place in the store."""
+    """Objects of one kind in snapshots; rows that several snapshots share are read only once."""
 
     def __init__(self, store: Store, kind: Kind | None) -> None:
         self._store = store

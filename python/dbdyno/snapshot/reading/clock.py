@@ -1,9 +1,9 @@
 """The time between two snapshots, whatever the server's clock did in the meantime.
 
-Each snapshot has two times: the server's, which people read, and one of the machine that took it, which never steps (it
-counts from the machine's start, including sleep). Between snapshots that one machine took since one start, durations
-come from the second; the first only says when. If the two disagree, the server's clock was set: that is a finding, and
-no reason to doubt the rates.
+Each snapshot has two times: the server's, which people read, and one from a clock of the machine that took it, which
+never steps (it counts from the machine's start, including sleep). Between snapshots that one machine took since one
+start, durations come from the second; the first only says when. If the two disagree, the server's clock was set: that
+is a finding, and no reason to doubt the rates.
 
 Limits: across machines, or across a restart of the machine, only the server's clock is available.
 """

@@ -36,7 +36,7 @@ from dbdyno.snapshot.store.parquet import file_checksum, write_query
 RARE_VIEWS = ("blocked",)
 """Sampled views that have no row in most hours."""
 FEW_ROWS = 4
-"""Largest number of rows per sub-interval with which the rows of a view are copied into the day as well."""
+"""Largest number of rows per sub-interval up to which a view's rows are copied into the day as well."""
 KEYS = "session, datname, usename, application, client, statement, event_type, event"
 """Columns that distinguish rows of active sessions, besides their time."""
 
@@ -94,7 +94,7 @@ def _rows(interval: Interval, chunk: Chunk, view: str) -> int:
 
 
 def _sampled(interval: Interval, temp_path: Path) -> JsonObject:
-    """Write the sums of sampled sessions and return what `day.json` says of them.
+    """Write the sums of sampled sessions and return the part of `day.json` that describes them.
 
     `sampled` is False if rows have times outside of the day, or the clock was set: then the samples themselves have to
     be read.

@@ -23,7 +23,7 @@ SUBTRACTED = ("counter", "sum")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The columns that a view had before and after, and how its rows appear."""
+    """The columns that a view had before and after, and its `appearance`: the meaning of a new row."""
 
     name: str
     before: tuple[Column, ...]

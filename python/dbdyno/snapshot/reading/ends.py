@@ -1,7 +1,7 @@
-"""Two snapshots of one target: what both have, and what verdicts on them are based on.
+"""Two snapshots of one target: the views that both have, and the facts and columns from which verdicts are derived.
 
-Little is read: an engine's epochs `peek` at a few columns of small views. If many neighbouring pairs are judged
-together, the pairs share the rows that were read, and one query reads a view for all of them.
+Little is read: to judge epochs, an engine reads a few columns of small views with `peek`. If many neighbouring pairs
+are judged together, the pairs share the rows that were read, and one query reads a view for all of them.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Ends:
         return row_dicts(self._execute(sql))
 
     def peek(self, view: str, end: int, *columns: str) -> list[tuple[Any, ...]]:
-        """Return some columns of all rows of a view at one end, 0 or 1; NULL for missing columns."""
+        """Return some columns of all rows of a view at one end (0: earlier, 1: later); NULL for missing columns."""
         one = (self.before, self.after)[end]
         place = one.place(view)
         if place is None:
@@ -161,7 +161,7 @@ class Ends:
 
 
 def _reason(error: Exception) -> str:
-    """Return why a query failed, in words that do not need knowledge of the database engine that reads the files."""
+    """Return why a query failed, in words that do not mention the database engine that reads the files."""
     text = str(error).splitlines()[0]
     if column := _NO_COLUMN.match(str(error)):
         return f"they lack the column {column[1]}"

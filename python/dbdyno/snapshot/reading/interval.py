@@ -119,7 +119,7 @@ class Interval(Ends, Closeable):
 
     @property
     def sums(self) -> Chain:
-        """Return the chain of sub-intervals, which has their sums and each sub-interval."""
+        """Return the `Chain` of sub-intervals, which provides each sub-interval and their sums."""
         if self._sums is None:
             from dbdyno.snapshot.reading.sums.chain import Chain
 
@@ -133,12 +133,12 @@ class Interval(Ends, Closeable):
 
     @cached_property
     def own_sessions(self) -> list[int]:
-        """Return the server's numbers of the sessions that took these snapshots."""
+        """Return the server's identifiers of the sessions that took these snapshots."""
         found = {one.own_session for one in self.chain}
         return sorted(one for one in found if one is not None)
 
     def compute_once(self, name: str, make: Callable[[], T]) -> T:
-        """Return the result of `make()`, computed once and cached under `name`, for what several sections need."""
+        """Return the result of `make()`, computed once and cached under `name`; several sections need it."""
         if name not in self._once:
             self._once[name] = make()
         return cast("T", self._once[name])

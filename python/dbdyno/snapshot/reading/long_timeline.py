@@ -1,7 +1,7 @@
 """Events of a long interval, derived from the cached sums alone, without opening a snapshot.
 
 Starts, crashes and resets come from the verdicts of the sub-intervals; created and dropped tables, indexes and
-functions from the rows that begin or end; checkpoints, vacuums and settings from what was counted or changed in
+functions from the rows that appear or disappear; checkpoints, vacuums and settings from what was counted or changed in
 between. `timeline` knows the instant of a vacuum, but reads every snapshot.
 
 The events of two neighbouring snapshots are read from their difference, which takes less time than computing the sums
@@ -29,7 +29,7 @@ OBJECTS = (
     ("function", "pg_stat_user_functions", ("schemaname", "funcname")),
 )
 _CAME = {"table": "was created", "index": "was created", "function": "was called for the first time"}
-"""Words as in `timeline`; a function is in PostgreSQL's statistics only after its first call."""
+"""Words for a new object, as in `timeline`; PostgreSQL's statistics list a function only after its first call."""
 _WENT = "was dropped"
 _KINDS = {"restart": "restart", "crash": "restart", "failover": "restart", "reset": "reset"}
 VACUUMS = (
@@ -109,7 +109,7 @@ def _parts(interval: Interval) -> Sequence[JsonObject]:
 
 
 def _only_part(interval: Interval) -> JsonObject:
-    """Return what is known of the only sub-interval of an interval."""
+    """Return what is known about the only sub-interval of an interval."""
     return {
         "number": interval.after.number,
         "at_us": interval.after.at_ns // 1000,

@@ -57,7 +57,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
 
 
 def save_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
-    """Give a period a name in the store, replacing a baseline with that name, and return what was written.
+    """Give a period a name in the store, replacing a baseline with that name, and return the baseline as written.
 
     Raises:
         SnapshotError: The name is not valid.
@@ -99,7 +99,7 @@ def _baseline(path: Path) -> JsonObject:
 
 
 def delete_baseline(store: Store, name: str) -> None:
-    """Delete a baseline; its snapshots stay.
+    """Delete a baseline; its snapshots are not deleted.
 
     Raises:
         SnapshotError: There is no such baseline.

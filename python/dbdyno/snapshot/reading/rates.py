@@ -120,7 +120,7 @@ class Rates:
     def _means(self, folded: str) -> tuple[str, dict[str, dict[str, float]]]:
         """Return a table with the keys of each object, and the mean rate of each object by measure.
 
-        `folded` has a row per hour for complete hours, a sixtieth of the rows by minute.
+        `folded` has a row per hour for complete hours, which is a sixtieth of the rows per minute.
         """
         keys, added = (", ".join(quoted(name) for name in names) for names in (self._by, self.measured))
         named = " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
@@ -177,8 +177,8 @@ def rates(
 ) -> Rates | None:
     """Return the rates of objects, identified by the columns `by`; None if the view lacks one of them or all counters.
 
-    `wanted` gives each measure its possible columns, of which the first that the view has is used. `hourly` gives a
-    value per hour instead of one per sub-interval.
+    `wanted` maps each measure to its possible columns; the first one that the view has is used. `hourly` gives a value
+    per hour instead of one per sub-interval.
     """
     if not interval.has(view):
         return None

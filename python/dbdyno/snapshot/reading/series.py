@@ -23,9 +23,9 @@ POINTS = 1500
 
 @dataclass
 class Series:
-    """Values of each metric per sub-interval, which ends at `at_us`.
+    """Values of each metric per sub-interval; `at_us` are the ends of the sub-intervals.
 
-    That time is the first snapshot's plus the elapsed time since, so that a clock that steps moves no point.
+    An end is the first snapshot's time plus the time elapsed since then, so that a clock that steps moves no point.
     """
 
     metrics: list[Metric] = field(default_factory=list)
@@ -107,7 +107,7 @@ def chart_data(parts: Sequence[Series]) -> dict[str, object]:
 
 
 def thin_out(series: Series, limit: int = POINTS) -> Series:
-    """Return all snapshots of a target, or of all targets for None, sorted by number."""
+    """Return a series with at most `limit` points, each the mean of the same number of neighbouring sub-intervals."""
     step = -(-len(series.at_us) // limit)
     if step <= 1:
         return series

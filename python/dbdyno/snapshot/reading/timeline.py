@@ -142,7 +142,7 @@ def _between(kind: str, what: str, before: Snapshot, after: Snapshot) -> Row:
 def _each(having: Sequence[Snapshot], view: str, shown: str) -> str:
     """Return SQL for the rows of a view in each of these snapshots, with the snapshot's index as `place`.
 
-    Snapshots in packs share files.
+    Snapshots in a pack share files, so the rows of several snapshots may be in one place.
     """
     places: dict[Place, list[int]] = {}
     for at, one in enumerate(having):

@@ -37,7 +37,7 @@ TABLES = {
 }
 """Views with counters of each table, exported only on request because there are many, and their labels."""
 TOTAL_VIEWS = ("pg_stat_bgwriter", "pg_stat_checkpointer")
-"""Views whose counters end in `_total` in postgres_exporter."""
+"""Views whose counters have names that end in `_total` in postgres_exporter."""
 _PLAIN = re.compile(r"[^a-zA-Z0-9_]")
 
 

@@ -18,7 +18,7 @@ IDLE = f"{_CLIENT} and state like 'idle in transaction%'"
 
 
 class SampledTime(Protocol):
-    """Time whose samples are selected, such as an `Interval`."""
+    """Interface of a time span whose samples are selected, such as an `Interval`."""
 
     @property
     def inside(self) -> str:

@@ -4,8 +4,8 @@
 
 A look gives pairs of waiter and blocker. A blocker that waits itself is not a root: it is followed up to a session that
 waits for nobody. Each waiter is placed below its nearest root by the shortest path; if it waits for two roots it counts
-for both, since the end of one would not free it. Sessions that wait for each other in a circle have no root: that is a
-deadlock which the server has not resolved yet, and the circle counts as a root.
+for both, since the end of one would not free it. Sessions that wait for each other in a cycle have no root: that is a
+deadlock which the server has not resolved yet, and the cycle counts as a root.
 
 Looks are merged by what sessions did, not by which sessions they were: forty sessions in the same queue are one line. A
 session-second is one session blocked for one second, from at most one look per second.
@@ -55,7 +55,7 @@ class Node:
     Attributes:
         facts: User, statement, state and others that sessions of this kind share.
         seen: How often a session of this kind was seen.
-        blocked: How often a session was seen waiting below it, for a root.
+        blocked: How often a session was seen waiting for it, directly or indirectly; counted only for a root.
         pids: Number of looks by pid.
         longest_us: The longest transaction (root) or statement (waiter) in microseconds, if known.
         below: The kinds of session that wait for it.
@@ -213,7 +213,7 @@ def _named(interval: Interval, source: str) -> str:
 
 
 def section(interval: Interval, top: int) -> Part:
-    """Return the section with the roots, and the trees below the first of them."""
+    """Return the section with the roots, and the trees below the first few of them."""
     made = forest(interval)
     title = "Who blocked whom"
     if made is None:

@@ -4,10 +4,10 @@
     history.averages_by("statement", top=10)   # of each one: average active sessions, most frequent waits
     history.over_time()                        # by wait class over time
 
-A session is active if it is a client's session (or a parallel worker) that runs a statement; idle in a transaction is
-not active. Average active sessions are the sessions seen divided by the looks taken. The number of looks is known per
-snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks are never
-made.
+A session is active if it is a client's session (or a parallel worker) that runs a statement; a session idle in a
+transaction is not active. Average active sessions are the sessions seen divided by the looks taken. The number of looks
+is known per snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks
+are never made.
 
 For cached days (`reading/sums/day.py`) and hours (`look_sums.py`) the sums are read, and for the rest the samples. Both
 give the same figures.
@@ -178,7 +178,7 @@ class History:
         return rows
 
     def value_count(self, dimension: str) -> int:
-        """Return the number of values seen of a dimension."""
+        """Return the number of values of a dimension that were seen."""
         return len(self._values(dimension)) if self.looks else 0
 
     def over_time(self) -> JsonObject | None:
@@ -263,7 +263,7 @@ class History:
         return f"(select at_us, class, 1 as seen from {self.samples()})"
 
     def _kept(self, without: Sequence[str] = ()) -> str:
-        """Return the SQL conditions for the values in `where`."""
+        """Return the SQL conditions for the values in `where`, except for the dimensions `without`."""
         return "".join(
             f" and {self._condition(name, value)}" for name, value in self.where.items() if name not in without
         )

@@ -1,4 +1,4 @@
-"""Rows like those of one look, made from sums of many: a thousand looks a second are stored at the size of one.
+"""Rows like those of one look, made from sums over many looks: a thousand looks take the space of one.
 
     shares = Shares(random.Random(seed))
     shares.rows([(("IO:WALSync", 4711, 3), 0.3, row), ...])      # at the end of each period

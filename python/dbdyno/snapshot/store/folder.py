@@ -104,7 +104,7 @@ class Snapshot:
 
     @property
     def own_session(self) -> int | None:
-        """Return the server's number of the session that took the snapshot, or None if it is not known."""
+        """Return the server's identifier of the session that took the snapshot, or None if it is not known."""
         return found if isinstance(found := self.facts.get("session"), int) else None
 
     @property
@@ -202,7 +202,7 @@ class Store:
             return []
 
     def open(self, number: int) -> Snapshot:
-        """Return the snapshot with a number.
+        """Return the snapshot with this number.
 
         Raises:
             EvidenceError: The snapshot's manifest is missing or cannot be read.
@@ -265,7 +265,7 @@ class Store:
 
         Raises:
             SnapshotError: The snapshot cannot be written.
-            EvidenceError: Its manifest cannot be written.
+            EvidenceError: The snapshot's manifest cannot be written.
         """
         number, folder = self._reserve()
         try:

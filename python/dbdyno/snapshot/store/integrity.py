@@ -65,7 +65,7 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 
 
 def _wrong(path: Path, known: str | None) -> str | None:
-    """Return what is wrong with a Parquet file (missing, cut off, not Parquet, not of this checksum), or None.
+    """Return what is wrong with a Parquet file (missing, cut off, not Parquet, wrong checksum), or None.
 
     It is opened once and read once, because a report checks hundreds of small files.
     """

@@ -26,7 +26,7 @@ from dbdyno.snapshot.store.records import SnapshotManifest
 SCHEMA = 3
 READABLE = (1, 2, 3)
 IN_PACK = "pack"
-"""Value in place of a file's name: the view's file in the manifest's pack."""
+"""Value that replaces a file's name if the file is in the manifest's pack and named after the view."""
 NAME = "manifest.json"
 SHAPES = "shapes"
 KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
@@ -39,7 +39,7 @@ TORN_STEP = "restore it from a copy, or run `dbdyno snap check --repair`"
 
 
 def path_of(store: Path, number: int) -> Path:
-    """Return the path of a number's manifest, whether it exists or not."""
+    """Return the path of the manifest of a snapshot number, whether it exists or not."""
     return store / f"{number:06d}" / NAME
 
 
@@ -47,7 +47,7 @@ def write(store: Path, manifest: SnapshotManifest) -> None:
     """Write a complete manifest of the current schema, with its columns first.
 
     Raises:
-        EvidenceError: It cannot be written.
+        EvidenceError: The manifest cannot be written.
     """
     views = manifest["views"]
     shape = {view: _shared(record) for view, record in views.items()}
@@ -63,10 +63,10 @@ def write(store: Path, manifest: SnapshotManifest) -> None:
 
 
 def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifest:
-    """Return the manifest of a number, with its columns; `shapes` is a cache of columns by digest.
+    """Return the manifest of a snapshot, with its columns; `shapes` is a cache of columns by digest.
 
     Raises:
-        EvidenceError: It is missing, damaged or of an unknown schema.
+        EvidenceError: The manifest is missing, damaged or of an unknown schema.
     """
     path = path_of(store, number)
     found = read_json(path, Section)
@@ -159,7 +159,7 @@ def _check_view(view: str, record: Any, manifest: Path) -> None:
     """Check the record of a view, except its columns.
 
     Raises:
-        EvidenceError: It is not a record, or it names a file outside of the store.
+        EvidenceError: The value is not a record, or it names a file outside of the store.
     """
     file = record.get("file") if isinstance(record, dict) else None
     inside = record.get("in", 0) if isinstance(record, dict) else None
@@ -172,7 +172,7 @@ def _check_columns(view: str, record: Any, manifest: Path) -> None:
     """Check the columns of a view.
 
     Raises:
-        EvidenceError: They are not a list of four texts each.
+        EvidenceError: The columns are not a list of four texts each.
     """
     columns = record.get("columns", []) if isinstance(record, dict) else None
     if not isinstance(columns, list) or not all(

@@ -70,7 +70,7 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
     name = f"{PACKS}/{group[0].number:06d}-{group[-1].number:06d}-{os.urandom(4).hex()}"
     folder = store.folder / name
     try:
-        with os_errors_as(SnapshotError, "cannot be packed", folder, "free space or check permissions there"):
+        with os_errors_as(SnapshotError, "cannot be packed", folder, "free disk space or check the permissions"):
             make_inner_folder(folder.parent, exist_ok=True)
             make_inner_folder(folder)
             places = _write(folder, group, merged)
@@ -113,7 +113,7 @@ def is_sampled(view: str, record: Mapping[str, Any]) -> bool:
 
 
 Place = tuple[str, int]
-"""A file of the pack, and the number that marks the rows in it."""
+"""A file of the pack, and the number that marks a snapshot's rows in it."""
 
 
 def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tuple[int, str], Place]:

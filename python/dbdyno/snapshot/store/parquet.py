@@ -1,4 +1,4 @@
-"""Writing of views as Parquet by DuckDB, without Python code per value if the engine sends CSV.
+"""Writing of views as Parquet by DuckDB; if the engine sends CSV, no Python code runs per value.
 
 A folder whose writer was killed has no manifest and does not count, so files need no renaming.
 """
@@ -87,7 +87,7 @@ class Writer(Closeable):
             raise SnapshotError(
                 f"cannot be written: {str(error).splitlines()[0]}",
                 where=str(path),
-                next_step="free space or check permissions there, or name another folder with --store",
+                next_step="free disk space or check the permissions, or name another folder with --store",
             ) from error
 
     def _from_csv(self, view: View, data: bytes, path: Path) -> int:

@@ -1,10 +1,10 @@
 """Pruning: thin out a store by age, so that reports on the pruned time still say what was known.
 
-Besides the snapshots that `retention.py` chooses, these stay: snapshots with a note, snapshots of a baseline, and both
-snapshots of each break. A break is a pair of neighbours whose difference loses something: a reset, a crash, a restart,
-a failover, an eviction, a row that began again or disappeared. Without them, the difference over the hour would be
-unknown although it is known for 59 of its minutes. What was sampled in between is merged into the next remaining
-snapshot, with the number of looks.
+Besides the snapshots that `retention.py` chooses, these are kept: snapshots with a note, snapshots of a baseline, and
+both snapshots of each break. A break is a pair of neighbours whose difference loses something: a reset, a crash, a
+restart, a failover, an eviction, a row that began again or disappeared. Without them, the difference over the hour
+would be unknown although it is known for 59 of its minutes. What was sampled in between is merged into the next
+remaining snapshot, with the number of looks.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def plan_pruning(
 def execute_plan(store: Store, plan: PrunePlan, tell: Callable[[str], None] = lambda _: None) -> int:
     """Carry out a plan, and return the number of deleted snapshots.
 
-    The remaining snapshots are packed, together with the samples of the deleted ones; files that they refer to stay. If
-    the process is killed at any instant, no remaining snapshot loses a row. `tell` is called with a sentence after each
-    pack.
+    The remaining snapshots are packed, together with the samples of the deleted ones; files that they refer to are
+    kept. If the process is killed at any instant, no remaining snapshot loses a row. `tell` is called with a sentence
+    after each pack.
 
     Raises:
         SnapshotError: A pack cannot be written, or another process holds the lock.

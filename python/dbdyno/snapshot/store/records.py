@@ -1,4 +1,4 @@
-"""Types of a manifest's content: `manifest` reads and checks it, and writes it."""
+"""Types of a manifest's content: the module `manifest` reads, checks and writes it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Taking of snapshots: a single one or one per period, of one target or of many."""
+"""Taking of snapshots: once or periodically, of one target or of many."""

@@ -13,9 +13,9 @@
     dsn_env = "BILLING_DSN"    # the connection string is in this variable
 
 Targets begin spread over their period, so that a hundred of them are not read at one instant. A target that cannot be
-reached is tried again each period. At the end each target takes a last snapshot. When no thread has reported anything
-for `ENDING_S` seconds, the threads that hang are abandoned, and what they were writing does not count. The caller then
-exits the process at once, because a driver's thread cannot be stopped.
+reached is tried again each period. At the end a last snapshot is taken of each target. When no thread has reported
+anything for `ENDING_S` seconds, the threads that hang are abandoned, and what they were writing does not count. The
+caller then exits the process at once, because a driver's thread cannot be stopped.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _seconds(text: str, where: str) -> float:
 
 
 OnSnapshot = Callable[[Target, Store, Snapshot | Error], None]
-"""Callback in the target's own thread, for each snapshot and each failure."""
+"""Function that is called in the target's thread for each snapshot and each failure."""
 
 
 class Fleet:

@@ -1,4 +1,4 @@
-"""Taking of snapshots: a single one, or one per period with the sessions sampled in between."""
+"""Taking of snapshots: once, or periodically with the sessions sampled in between."""
 
 from __future__ import annotations
 

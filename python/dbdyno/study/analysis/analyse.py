@@ -355,7 +355,7 @@ def metric_row(c: BlockComparison, *, arm: int, base: int) -> MetricRow:
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRow]:
-    """Return the Welch, Mann-Whitney and Kolmogorov-Smirnov tests over all operations; they only inform."""
+    """Return Welch, Mann-Whitney and Kolmogorov-Smirnov tests over all operations, which do not affect the verdict."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     rows: list[TestRow] = []

@@ -80,7 +80,7 @@ def _switch_sentence(manifest: Manifest) -> str:
 
 
 def _lines(run: Run) -> list[str]:
-    """Return a sentence on the sessions behind an emulated network, and on how late that network delivered."""
+    """Return a sentence on the sessions behind an emulated network, and on how late the network delivered data."""
     manifest = run.manifest
     plan = plan_from_dict(manifest.plan)
     lengths = {arm.name: network_text(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}

@@ -94,7 +94,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
 
 
 def _pair_row(runs: tuple[Run, Run]) -> RunRow:
-    """Return the head of the page of two runs: their ids and titles as one."""
+    """Return the head of the page of two runs: their ids and titles combined."""
     titles = [str(run.manifest.title) for run in runs]
     return {
         "randomised": False,

@@ -1,7 +1,7 @@
 """Analysis of runs of which only sums are known: of a single run, or of two runs compared.
 
-Every interval of the other program is a block. Results that require single operations (distribution, tail, classical
-tests, stalls) are left out.
+Every interval that the other program reported is a block. Results that require single operations (distribution, tail,
+classical tests, stalls) are left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pair_model(runs: tuple[Run, Run], measures: Measures, facts: RunRow, descrip
     Args:
         runs: Both runs.
         measures: The base arms of both runs, as two arms.
-        facts: What the page says of both runs together: id, title and so on.
+        facts: What the page says about both runs together: id, title and so on.
         descriptions: A description of each arm.
     """
     model = _measured_model(runs[0], measures, runs)

@@ -30,7 +30,7 @@ LOADS = {
 }
 BEGINNINGS = {"hot": Level("hot"), "cold": Level("cold", cold=True)}
 PLAIN = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off", "autovacuum": "off"}
-"""Settings so that one process does the work, begins at the start of the table, and runs without autovacuum."""
+"""Settings with which one process scans, always from the start of the table, and autovacuum is off."""
 
 
 def _server(arm: Arm) -> Server:

@@ -58,7 +58,7 @@ MARIADB = {
     "pool": "8M",
 }
 PLAIN_MARIADB = {"innodb_flush_method": "fsync"}
-"""Pages come from the file system's cache, as on PostgreSQL; a device would hide the cost of a checksum."""
+"""Settings with which pages come from the file system's cache; a device would hide the cost of a checksum."""
 
 
 def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:

@@ -26,7 +26,7 @@ from dbdyno.study.plan.study import Factor, Study
 TAIL_TIMES = 100.0
 """Smallest ratio of the longest commit to the median that permits a verdict; the source measured 290."""
 QUICK = 3_000
-"""Transactions of a session in a quick block."""
+"""Number of transactions per session in a block with `--quick`."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

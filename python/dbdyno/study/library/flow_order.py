@@ -10,7 +10,7 @@ four arms of an engine give four comparisons:
     what the optimizer does        written well, with the optimizer against without: it may do harm, too
 
 Engines are not compared with each other, because they store their tables in different forms. All arms must return the
-same rows before any time is taken. PostgreSQL has no switch for its optimizer: with join_collapse_limit = 1 it keeps
+same rows before any time is measured. PostgreSQL has no switch for its optimizer: with join_collapse_limit = 1 it keeps
 the order of joins but still moves conditions down, so its bad order is only half as bad as that of the others.
 
 Limits: one thread per engine; generated whole numbers without skew; Pig in local mode, where most of its time is the

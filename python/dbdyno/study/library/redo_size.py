@@ -2,10 +2,11 @@
 
 One session commits transactions of random redo size, in steps as fine as the load allows. Because every commit has a
 random size, drift of the machine affects all sizes alike. Sizes are not assumed but read from the log's position before
-each commit. The workload is typed: PostgreSQL runs it as a script, a model runs it directly; nothing else differs
+each commit. The workload is a typed one: PostgreSQL runs it as a script, a model runs it directly; nothing else differs
 between them.
 
-Limits: a commit waits for the redo of all sessions, so other writers on the engine blur the curve; no standby.
+Limits: a commit waits for the redo of all sessions, so other writers on the engine blur the curve; standbys are not
+supported.
 """
 
 from __future__ import annotations

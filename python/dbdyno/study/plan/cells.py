@@ -66,7 +66,7 @@ def _arms(text: str) -> tuple[bool, ...]:
 def _parse_held(text: str) -> bool:
     if text not in ("refuse", "ours"):
         raise PlanError(
-            f"{text!r} must be refuse or ours",
+            f"expected refuse or ours, found {text!r}",
             where="--set held",
             next_step="write --set held=ours if the flashLog= in the IORM plan is yours; dbdyno restores it unchanged",
         )

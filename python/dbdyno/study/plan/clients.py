@@ -16,7 +16,7 @@ NO_LINE = "none"
 def clients(text: str, engine: str = "postgres") -> list[Level]:
     """Return the named clients as levels; `dbdyno` is dbdyno's own client.
 
-    `installed` means all clients that are installed, have a driver for the engine, and do not take seconds for
+    `installed` means all clients that are installed, have a driver for the engine, and do not take seconds to fetch
     many rows.
 
     Raises:

@@ -237,5 +237,5 @@ def _arm_name(arm: str, suffix: str, keep: bool) -> str:
 
 
 def _settle_comparison(arm: Arm, first: str) -> Arm:
-    """Return the arm without an explicit comparison if that is the default, a comparison with the first arm."""
+    """Return the arm with `against` removed if it names the first arm, which is the default."""
     return replace(arm, against=None) if arm.against == first else arm

@@ -393,7 +393,7 @@ class _Reader:
         raise PlanError(message, where=place, next_step=step)
 
     def line_of(self, table: str, key: str, at: int) -> int | None:
-        """Return the line of a key in the table number `at` of that name, or of the table header for no key."""
+        """Return the line of a key in the `at`-th table of this name, or of its header if there is no such key."""
         current, seen, head = "", -1, None
         for number, line in enumerate(self.lines, 1):
             if match := re.match(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?", line):

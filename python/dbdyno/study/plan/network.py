@@ -69,7 +69,7 @@ def rate_bit_per_s(text: str) -> int | None:
 
 
 def line_parameters(network: Mapping[str, str]) -> NetworkLine | None:
-    """Return the load generator's parameters of the network; `None` if there is none."""
+    """Return the load generator's parameters for a network; `None` if no network is emulated."""
     if not network:
         return None
     delay_ns = duration_ns(network.get(DELAY, "0s")) or 0

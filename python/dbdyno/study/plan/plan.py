@@ -54,7 +54,7 @@ class Workload:
         max_tries: Largest number of attempts of a transaction that ends in a serialization failure or deadlock.
         latency_limit_ns: Delay after which an arrival is dropped [ns].
         command: A program on this host that runs instead of scripts.
-        prepare: A command before each run of `command`.
+        prepare: A command that is run before each run of `command`.
         files: Files made for the commands, by the name of the variable that holds the path.
         expected_errors: Errors that are outcomes, not failures, as SQLSTATEs or MariaDB numbers.
         replay: A captured run to replay.

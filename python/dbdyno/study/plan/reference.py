@@ -1,6 +1,6 @@
 """Reference of a plan's keys (docs/reference/plan.md), made from the table of keys and the defaults.
 
-Pure: `plan_reference()` returns the page as text, and a test compares docs/reference/plan.md with it. To write the page
+`plan_reference()` returns the page as text, and a test compares docs/reference/plan.md with it. To write the page
 again:
 
     python -m dbdyno.study.plan.reference > docs/reference/plan.md

@@ -87,7 +87,7 @@ def _without_empty_keys(value: object) -> object:
 
 
 def span_start(text: str, now: datetime | None = None) -> str:
-    """Return the start of a time span in the form of manifests: of `2026-11-01`, `2026-11-01T12:00` (UTC) or `7d`.
+    """Return the start of a time span in the format of manifests, for `2026-11-01`, `2026-11-01T12:00` (UTC) or `7d`.
 
     Raises:
         PlanError: The text is neither a date, a time nor a time span.

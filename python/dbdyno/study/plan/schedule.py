@@ -110,7 +110,7 @@ _SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 
 
 
 def timing(schedule: Schedule, switch: str) -> Timing:
-    """Return the lengths for a kind of switch between arms ('slices', 'turns', 'reload' or 'restart')."""
+    """Return the timing of turns for a kind of switch between arms ('slices', 'turns', 'reload' or 'restart')."""
     turn = schedule.turn_ns or _TURN_NS[switch]
     if schedule.turn_transactions is not None:
         return Timing(

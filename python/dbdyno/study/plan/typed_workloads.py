@@ -1,4 +1,4 @@
-"""Typed workloads: the work of the sessions as a short description that each target runs with its own means.
+"""Typed workloads: the work of the sessions as a short description that each target runs in its own way.
 
 A model uses the kind and the parameters directly. PostgreSQL runs scripts, so a typed workload is compiled to them
 here; what cannot be written in SQL is rejected with the reason. Only `commit-loop` can be compiled:

@@ -5,8 +5,8 @@
                   contains the cores, found by bisection
     each alone    the time of a commit if each had a flush of its own: M/G/1 (Pollaczek and Khinchine)
 
-None of these models has row locks; for a script that locks rows there is only the simulation, and the bound that the
-rows give.
+None of these models has row locks; for a script that locks rows there is only the simulation, and the upper bound that
+the row locks set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Demands:
     starts: float = 0.0
 
     def bound(self, sessions: int) -> float:
-        """Return the throughput that no schedule can exceed [1/us]; delays and the CPU time to wake cores are 0."""
+        """Return the throughput that no schedule can exceed [1/us]; it ignores delays and wake-up CPU time."""
         least = self.cpu - self.starts
         return min(sessions / (least + self.flush), self.cores / least)
 
@@ -206,7 +206,7 @@ def _reasons(demands: Demands, sessions: int, rate: float, outcome: SimulationRe
 
 
 def _of_cores(demands: Demands, outcome: SimulationResult) -> str:
-    """Return what busy cores, or times that are not exponential, do to the analytic answer."""
+    """Return how busy cores, or times that are not exponential, affect the analytic answer."""
     if outcome.cores <= BUSY:
         return "pauses and flushes are not exponential, as the network takes them"
     if demands.flush:

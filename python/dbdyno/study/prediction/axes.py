@@ -1,12 +1,12 @@
 """Axes of a what-if: a device, sessions, cores, or a parameter of the machine, each with its levels.
 
 device=gp3,io2        devices that come with dbdyno; `measured` is the calibrated one
-data_device=gp3       the same for data and temporary files alone
-shared_buffers=16MB,1GB      of a machine that knows the pages that its statements read
+data_device=gp3       the same, only for data and temporary files
+shared_buffers=16MB,1GB      for a machine that knows the pages that its statements read
 sessions=1..256       1, 2, 4 ... 256
 cores=2..64
 commit_delay_us=0,200
-wal_sync_method=fdatasync,fsync     of a machine that knows several
+wal_sync_method=fdatasync,fsync     for a machine that knows several methods
 """
 
 from __future__ import annotations

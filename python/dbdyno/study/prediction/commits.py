@@ -1,4 +1,4 @@
-"""The log device and the CPU time of a flush from the times of commits, for an arm whose waits were not timed exactly.
+"""The log device and the CPU time of a flush, derived from commit times if an arm's waits were not timed exactly.
 
 The time of a commit is a round trip, the CPU time of its flush, and the time of the device. The round trip takes as
 long as the cheapest statement. The CPU time of a flush is the CPU time of a transaction minus that of its statements
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SYNC_REQUESTS = 2
-"""Number of requests of a sync."""
+"""Number of requests that a sync sends to the device: one to write the pages, one to flush the cache."""
 SERVED_US, SERVED_BY_MOUNT_US = 20.0, 130.0
 """CPU time of another process that serves a sync, on a disk and on a mount [us]."""
 SERVED = "kernel workers, ext4 on an Intel Xeon: 10 to 50 us of CPU beside the server for each write of the log"
@@ -76,7 +76,7 @@ def device_of_commits(observation: Observation, flush_us: float, write_per_kb: f
     Args:
         observation: Observation of the arm.
         flush_us: CPU time of a flush of mean size [us].
-        write_per_kb: The part of it that depends on its size [us/KB].
+        write_per_kb: The part of this CPU time that depends on the flush's size [us/KB].
         served_us: CPU time of the process that serves a sync [us].
     """
     import numpy as np

@@ -42,7 +42,7 @@ COLD_FROM = (
     " one on one core"
 )
 MOST_ON_TWO = 0.9
-"""Largest share of round trips over two cores if the times do not show it."""
+"""Largest share of round trips over two cores that is assumed if the times do not show the share."""
 UNHURRIED = 0.2
 """Quantile of a statement's times that determines its share of the CPU time."""
 CLIENT_SHARE = 0.53
@@ -55,7 +55,7 @@ CLIENT_FROM = "half of the fastest round trip on one core, as in traces of selec
 LEAST_US = 0.5
 """Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
 LEAST = 30
-"""Minimum number of times of a statement from which quantiles are computed."""
+"""Minimum number of measured times of a statement for computing quantiles."""
 WRITE_PER_KB = 0.4
 """CPU time of a process to write and sync a KB of log [us]."""
 WRITE_FROM = "PostgreSQL 15 on an Intel Xeon, ext4: 0.2 us/KB of the write, as much of the sync"
@@ -191,8 +191,8 @@ def _client_share(
 ) -> tuple[float, float]:
     """Return the client's own CPU time for a round trip [us], and the share of round trips over two cores.
 
-    The times of statements do not show the share. But whatever CPU time the client used beyond its own is that of
-    starting a core, once in each round trip over two cores.
+    The times of statements do not show the share. But any CPU time that the client used beyond its own work is
+    attributed to starting a core, once in each round trip over two cores.
     """
     import numpy as np
 
@@ -254,7 +254,7 @@ def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
 def _write_per_kb(observation: Observation, by_commits: bool) -> Parameter:
     """Return the CPU time of a flush per KB of log, from the times of writes, which go to the page cache.
 
-    The times of commits do not show it apart from the time of the device; a default is taken then.
+    Commit times do not separate it from the time of the device; then a default is used.
     """
     if by_commits:
         return Parameter("flush_us_per_kb", WRITE_PER_KB, DEFAULT, WRITE_FROM, unit="us/KB")

@@ -36,7 +36,7 @@ CPU = {"read_us": (DATA_READ,), "write_us": (DATA_WRITE,), "temp_us": (TEMP_READ
 """Wait events to whose CPU time each parameter refers."""
 CACHED = {"cached_ratio": (DATA_READ,), "temp_cached_ratio": (TEMP_READ, TEMP_WRITE)}
 CACHED_US = 30.0
-"""Wait without its CPU time above which a device answered it [us]; the kernel's cache answers faster."""
+"""Length of a wait, without its CPU time, above which a device answered [us]; the kernel's cache is faster."""
 WORDS = {DATA_READ: "data reads", DATA_WRITE: "data writes", TEMP_READ: "temporary reads", TEMP_WRITE: "spilled writes"}
 
 

@@ -138,9 +138,9 @@ def _cpu_factor(costs: Costs) -> list[Parameter]:
 
 
 def _others(observation: Observation) -> list[Parameter]:
-    """Return the number of other programs: the cores that they used beside the load, averaged over all arms.
+    """Return the parameter `others`: the cores that other programs used beside the load, averaged over all arms.
 
-    Processes that serve syncs are among them, because the host does not count them apart.
+    Processes that serve syncs are among these programs, because the host does not count them separately.
     """
     if not observation.others:
         return []

@@ -23,7 +23,7 @@ from dbdyno.study.prediction.slopes import slope
 from dbdyno.study.prediction.sync_methods import USUAL
 
 DELAY_FACTOR = 1.5
-"""Factor by which assumed delays can be wrong; for machines calibrated from runs, the fit was 0.9 to 2.1."""
+"""Factor by which assumed delays can be wrong; for machines calibrated from runs, fits gave 0.9 to 2.1."""
 _DEFAULTS = "the CPU of statements and client (PostgreSQL 15 on one processor, scaled to this one)"
 UNDETERMINED = (
     _DEFAULTS,

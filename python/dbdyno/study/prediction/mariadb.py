@@ -7,8 +7,8 @@ added per KB is the slope of the commit's time over the size of the transaction'
 A server that was started with innodb_flush_log_at_trx_commit = 2 writes its log to the page cache
 (innodb_log_file_buffering). A server on which it was set later still bypasses the page cache and writes to the device.
 
-Limits: that write is not modelled; one session only, because with several a commit also waits for the flushes of
-others; sizes must be in the statements' text, not in variables.
+Limits: such a write to the device is not modelled; one session only, because with several a commit also waits for the
+flushes of others; sizes must be in the statements' text, not in variables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FLUSH_US = 69.0
 """CPU time of a write and a sync of InnoDB's log [us], assumed for an arm whose commits do not wait for syncs."""
 FLUSH_FROM = "a direct write of 4 KB and its fdatasync, AMD EPYC, ext4: 43 + 26 us at a load of 11"
 WRITE_US = 6.0
-"""CPU time of a write to the page cache [us], if a server started with innodb_flush_log_at_trx_commit = 2."""
+"""CPU time of a write to the page cache [us], on a server started with innodb_flush_log_at_trx_commit = 2."""
 LOGS = 2
 """Number of files that are synced at the same time: InnoDB's log and the binary log, which do not wait for each other.
 """
@@ -58,7 +58,7 @@ _OFF = ("", "0", "off", "false")
 
 
 def fixed_parameters() -> list[Parameter]:
-    """Return the parameters in which MariaDB always differs from PostgreSQL, with any settings."""
+    """Return the parameters in which MariaDB differs from PostgreSQL whatever its settings."""
     return [
         Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes those that are served"),
         Parameter("wal_writer_wake_kb", 0.0, DEFAULT, "MariaDB: a commit wakes no log writer"),

@@ -22,7 +22,7 @@ HALVINGS = 8
 TURNS = 3
 CLOSE = 0.003
 INSENSITIVE = 0.05
-"""Smallest relative change of the median, between no delay and full delay, from which an arm determines the factor."""
+"""Smallest relative change of the median, between no delay and full delay, for an arm to determine the factor."""
 
 Factors = tuple[float, float]
 """Factors of the times of the log device and of the data device."""
@@ -116,7 +116,7 @@ def _factor(factor: float, live_ns: float, model_ns: float) -> float:
 def _delay(
     run: Callable[[float, Factors], SimulationResult], factors: Factors, median_ns: float
 ) -> tuple[float, SimulationResult]:
-    """Return the factor of the delays whose median is nearest to the arm's, found by bisection, and its result."""
+    """Return, by bisection, the delay factor with which the model's median is nearest to the arm's, and the result."""
     low, high, at = 0.0, FACTOR_MOST, 1.0
     best: tuple[float, float, SimulationResult] | None = None
     for _ in range(HALVINGS):

@@ -61,7 +61,7 @@ def buffers_setting(machine: Machine, text: str) -> dict[str, str]:
     where = f"--set {BUFFERS}={text}"
     if not knows_pages(machine):
         raise ModelError(
-            "the machine file does not know the pages that its statements read",
+            "the machine file does not describe the pages that its statements read",
             where=where,
             next_step="calibrate it on an arm whose statements read a table by a key, with a working set that does not"
             " fit in shared_buffers",

@@ -29,9 +29,9 @@ BODY = (0.005, 0.8)
 GAP_RATIO = 4.0
 """Minimum ratio of the height of the lower peak to that of the gap."""
 LEAST = 30
-"""Minimum number of times in a peak."""
+"""Minimum number of measured times in a peak."""
 FASTEST = 0.05
-"""Quantile of a statement's times that is the time of a round trip on one core, if there is no gap."""
+"""Quantile of a statement's times that is used as the time of a round trip on one core if there is no gap."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def modes_by_share(observation: Observation, sized_us: dict[int, Floats], share:
 
 
 def one_core_us(modes: list[Modes | None]) -> list[float]:
-    """Return the time of each statement on one core [us]; a commit is assumed to take as long as the fastest one."""
+    """Return the time of each statement on one core [us]; a commit is assumed to equal the fastest statement."""
     least = min(own.one_core_us for own in modes if own is not None)
     return [least if own is None else own.one_core_us for own in modes]
 

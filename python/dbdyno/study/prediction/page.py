@@ -13,7 +13,7 @@ from dbdyno.study.prediction.parameter import Parameter
 
 SCHEMA = 1
 _OTHERS = 0.1
-"""Share of the cores used by other programs above which it is reported."""
+"""Share of the cores used by other programs above which that use is reported."""
 _STRUCTURES = ("statements", "scripts", "relations")
 
 

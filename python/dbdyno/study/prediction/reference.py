@@ -22,8 +22,8 @@ class Costs:
         client_us: CPU time of the client per round trip [us].
         insert_us_per_kb: CPU time for each KB of log, for statements whose text states how much they write [us/KB].
         wal_bytes: Log of a statement that writes one row [bytes].
-        statements: User and system time of statements [us], each after words in their text; the first entry whose words
-            occur counts.
+        statements: User and system time of statements [us], each with words from its text; the first entry whose words
+            occur in a text is used.
         other: User and system time of any other statement [us].
     """
 

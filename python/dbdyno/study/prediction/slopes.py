@@ -1,4 +1,4 @@
-"""Slope of a time over a size, robust against stalls: a line through the medians of groups of equal number."""
+"""Slope of a time over a size, robust against stalls: a line through the medians of equally large groups."""
 
 from __future__ import annotations
 

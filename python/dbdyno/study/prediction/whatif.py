@@ -23,7 +23,7 @@ DRAWS = 6
 """Number of machines with drawn parameters that are simulated for the band of a point."""
 TRANSACTIONS = 6_000
 BUSY = 0.9
-"""Busy share from which a resource is the bottleneck."""
+"""Busy share at which a resource counts as the bottleneck."""
 KNEE_SHARE = 0.95
 """Share of its largest throughput that a curve reaches at its knee."""
 _Z = 1.96
@@ -125,7 +125,7 @@ def drawn_settings(
 
 
 def bottleneck(outcome: SimulationResult) -> str:
-    """Describe the bottleneck of a result in words."""
+    """Return the bottleneck of a result in words."""
     if outcome.cores >= BUSY:
         return "cores"
     if outcome.device >= BUSY:

@@ -1,4 +1,4 @@
-"""Execution of a plan on its bench, from the first check to the restoring at the end, and resuming of runs."""
+"""Execution of a plan on its bench, from the first check to the final restore, and resumption of runs."""
 
 from __future__ import annotations
 

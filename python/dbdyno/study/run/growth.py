@@ -20,7 +20,7 @@ TOLERANCE = 0.2
 
 
 def operation_ns(ready: RunLayout, report: Mapping[str, Any]) -> list[float]:
-    """Return the duration of a transaction of each arm in a block [ns]; 0 if the arm has a rate or it is unknown."""
+    """Return the duration of a transaction of each arm in a block [ns]; 0 if the arm has a rate, or if unknown."""
     found = [0.0] * len(ready.plan.arms)
     for arm in report["arms"]:
         if arm["transactions"] and not ready.plan.rate_of(ready.plan.arms[arm["arm"]]):

@@ -39,7 +39,7 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True)
 class LogImport:
-    """An import: the core's report, and sentences about what it lacks."""
+    """An import: the core's report, and sentences about what the capture lacks."""
 
     report: Report
     refused: Sequence[str]

@@ -75,7 +75,7 @@ def server_of(text: str) -> tuple[str, int]:
 
 
 def spin_ns(text: str) -> int | None:
-    """Parse how long to poll for the next message without sleeping: a time, `off`, or `auto` (None: while it helps).
+    """Parse how long to poll for the next message without sleeping: a time, `off`, or `auto` (None: while useful).
 
     Raises:
         TraceError: the text is not a time, or is more than 10 ms.

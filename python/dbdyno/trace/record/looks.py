@@ -1,4 +1,4 @@
-"""Sentences on what a recording by `--mode read` misses, because it sees a server's memory only at instants."""
+"""Sentences on what a recording with `--mode read` misses, because it sees a server's memory only at instants."""
 
 from __future__ import annotations
 

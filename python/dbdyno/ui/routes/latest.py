@@ -22,7 +22,7 @@ from dbdyno.ui.view import View
 
 SHOWN = 12
 AROUND_US = 15 * 60 * 10**6
-"""Time before and after an event that its link shows [us]."""
+"""Length of time before and after an event that the link to the event shows [us]."""
 NOTABLE = ("restart", "reset", "setting", "object")
 """Kinds of events that are listed; checkpoints and vacuums appear only in charts."""
 _ADVICE = columns("level:verdict finding:text:finding server:text stake:share:at_stake")

@@ -1,4 +1,4 @@
-"""The waits of a trace: quantiles, distribution, course over time, and the longest waits with file and line."""
+"""The waits of a trace: quantiles, distribution, time series, and the longest waits with file and line."""
 
 from __future__ import annotations
 

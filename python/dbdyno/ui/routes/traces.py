@@ -19,7 +19,7 @@ from dbdyno.ui.routes.common import HOME, parameter, places_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
 LONGEST = 500
-"""Maximum length of an expression, a condition or a name in an address."""
+"""Maximum length of an expression, a condition or a name in an address, in characters."""
 VIEWS = (
     ("Profile by…", "/profile"),
     ("Statements", "/statements"),

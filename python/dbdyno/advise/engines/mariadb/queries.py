@@ -14,7 +14,7 @@ from dbdyno.advise.placement import Segment
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Query for one kind of evidence; if `accounted`, it needs performance_schema, and `instrument` if that is set."""
+    """Query for one kind of evidence; `accounted`: needs performance_schema; `instrument`: needs that instrument."""
 
     kind: type
     sql: str

@@ -128,7 +128,7 @@ def _status(values: Mapping[str, str]) -> Status:
 
 
 def _instruments(connection: Any) -> frozenset[str] | MissingEvidence:
-    """Return the instruments that count and time, or why there are none."""
+    """Return the names of the instruments that are enabled and timed, or why they are not known."""
     from dbdyno.bench.mariadb.address import driver, error_text
 
     try:
@@ -146,7 +146,7 @@ def _instruments(connection: Any) -> frozenset[str] | MissingEvidence:
 
 
 def _rows(connection: Any, query: Query, timed: frozenset[str] | MissingEvidence) -> list[Any] | MissingEvidence:
-    """Return the rows of a kind, or why there are none."""
+    """Return the rows of one kind of evidence, or the reason why there are none."""
     from dbdyno.bench.mariadb.address import driver, error_text
 
     if query.accounted and isinstance(timed, MissingEvidence):
@@ -177,7 +177,7 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | MissingEvidence
 
 
 def _optional(connection: Any, sql: str) -> list[_ROW]:
-    """Return the rows of a query that not every user may run; empty if this user may not."""
+    """Return the rows of a query that needs a privilege; none if this user lacks the privilege."""
     from dbdyno.bench.mariadb.address import driver
 
     try:

@@ -8,7 +8,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.rule import InsufficientEvidence
 
 LEAST_RATIO = 0.5
-"""Minimum ratio of two counters of the same thing; with a smaller ratio, they do not cover the same time."""
+"""Minimum ratio of two counters of the same thing; below it, the counters do not cover the same time."""
 
 
 def statement_ms(facts: Facts) -> float | InsufficientEvidence:

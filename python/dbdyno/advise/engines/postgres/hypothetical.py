@@ -1,7 +1,7 @@
-"""Check whether the planner would use an index that does not exist, with a hypothetical index of HypoPG and EXPLAIN.
+"""Check with HypoPG and EXPLAIN whether the planner would use an index that does not exist.
 
-The statement that is planned is a look-up by this column alone, with an unknown value; it is never a statement of the
-user, and nothing is executed. Names come from the catalog, quoted.
+The statement that is planned is a look-up by the index's column alone, with an unknown value; it is never a statement
+of the user, and nothing is executed. Names come from the catalog, quoted.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _estimate_of(connection: Connection, home: str, table: str, column: str) -> 
 
 
 def _generic_plan(connection: Connection, lookup: str) -> JsonObject:
-    """Return the plan for an unknown value.
+    """Return the plan of a look-up for an unknown value.
 
     The statement is prepared again each time, because a cached plan does not consider a new index.
     """

@@ -15,7 +15,7 @@ from dbdyno.advise import kinds
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Query for one kind of evidence on versions from `least` to before `below`.
+    """Query for one kind of evidence on versions from `least` up to, but not including, `below`.
 
     If `whole` is True, the query needs the rows of other roles, which only members of pg_read_all_stats can see.
     """

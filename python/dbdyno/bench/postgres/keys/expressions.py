@@ -48,7 +48,7 @@ class ExpressionReader(ABC):
 
     @abstractmethod
     def query(self, node: Any, outer: Scope | None) -> Outputs:
-        """Read a query."""
+        """Read a query, and return its output columns."""
 
     def record_use(self, slots: frozenset[Slot], *spaces: int | None) -> None:
         """Record that these values are keys of one space, or no keys if the space is None or ambiguous."""
@@ -62,7 +62,7 @@ class ExpressionReader(ABC):
         self.record_use(second.slots, *first.spaces)
 
     def visit(self, node: Any, scope: Scope) -> None:
-        """Read an expression for the uses of values in it; its own value is not a key."""
+        """Record the uses of the values in an expression, whose own value is not a key."""
         kind = type(node).__name__
         if kind in _COMPARISONS:
             self.compare(node.this, node.expression, scope)
@@ -134,7 +134,7 @@ class ExpressionReader(ABC):
         return self._element(node.this if node.this is not None else node.expressions[0], scope)
 
     def _any_item(self, node: Any, scope: Scope) -> Origin:
-        """Return the origin of an item of `array` or `coalesce`."""
+        """Return the common origin of all items of `array` or `coalesce`."""
         items = [*([] if node.this is None else [node.this]), *node.expressions]
         return common_origin([self.origin(item, scope) for item in items])
 

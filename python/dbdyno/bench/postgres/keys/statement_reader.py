@@ -177,7 +177,7 @@ class StatementReader(ExpressionReader):
         return known[relation.oid]
 
     def _target(self, node: Any, scope: Scope) -> list[Output]:
-        """Add the table to which the statement writes to the sources, and return its columns."""
+        """Add to the sources the table to which the statement writes, and return its columns."""
         outputs = self._table(node, Scope())
         alias = node.args.get("alias")
         scope.sources[name_of(alias.this if alias is not None else node.this)] = outputs

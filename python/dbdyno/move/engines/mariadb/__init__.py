@@ -1,6 +1,6 @@
 """MariaDB as a source and as a target of a move.
 
-sql.py          names, literals, and checks of SQL that the user gave
+sql.py          names, literals, and checks of the user's SQL
 columns.py      the Arrow, wire and PostgreSQL type of each column
 source.py       tables, their columns, and the statements that read them
 splits.py       ranges of the primary key, cut by the server's row estimates
@@ -9,7 +9,7 @@ cost.py         what a job cost the server, per session
 single.py       one table into one file, or to stdout
 target.py       the target table, its staging tables, and the SQL for both
 load.py         files into a table
-load_job.py     the same as a job that can be resumed
+load_job.py     files into a table, as a job that can be resumed
 dry_run.py      what a load would do
 publish.py      the transaction that moves staged rows into the tables
 rejects.py      rows that the table refuses

@@ -1,6 +1,6 @@
 """Mapping of MariaDB column types to Arrow types: the matching type where it holds every value, else text.
 
-| MariaDB | in the file | noted for PostgreSQL |
+| MariaDB | in the file | recorded for PostgreSQL |
 |---|---|---|
 | tinyint, smallint, year, tinyint unsigned | int16 | smallint |
 | mediumint, int, smallint unsigned | int32 | integer |

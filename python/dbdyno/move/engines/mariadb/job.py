@@ -1,9 +1,9 @@
 """Jobs that read from MariaDB: snapshots, workers, one record per chunk, and recovery after a failure.
 
 A MariaDB snapshot belongs to the session that took it. For all workers to see the same data, nobody may commit while
-their snapshots are taken, so the job holds `FLUSH TABLES WITH READ LOCK` until every worker has begun (milliseconds,
-once running statements have ended). Where the server does not allow this lock, there is one worker, and the user is
-informed. Snapshots end with their workers: a chunk that is read later is read from a different snapshot.
+their snapshots are taken, so the job holds `FLUSH TABLES WITH READ LOCK` until every worker has begun (for
+milliseconds, after running statements have ended). Where the server does not allow this lock, there is one worker, and
+the user is informed. Snapshots end with their workers: a chunk that is read later is read from a different snapshot.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DENIED = (1227, 1044, 1045)
 NO_SNAPSHOT = {"id": "", "at": "before its first snapshot"}
 
 ChunkSpecBuilder = Callable[[Plan, Sequence[Chunk]], JsonObject]
-"""Builds all parts of a `MoveJob` specification except the source: the chunks, and where their rows go."""
+"""Function that builds a `MoveJob` specification without its source: the chunks, and where their rows go."""
 
 
 @dataclass
@@ -297,7 +297,7 @@ def _run(
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
-    """Switch the failed column to text and discard all finished chunks; return False if none can be.
+    """Switch the failed column to text and discard all finished chunks; return False if no column can be switched.
 
     All tables are read again, because the old snapshots no longer exist.
     """
@@ -339,7 +339,8 @@ def resume(
         The records of chunks that were read a second time, by chunk number.
 
     Raises:
-        MoveError: Neither choice was made although chunks are finished, the server is another one, or a chunk failed.
+        MoveError: Neither choice was made although chunks are finished, the server is a different one, or a chunk
+            failed.
     """
     ledger.refuse_foreign()
     plan, done = Plan.from_json(ledger.plan), len(ledger.records())

@@ -124,7 +124,7 @@ def load_files(
 
 
 def refuse_csv(files: Sequence[Path]) -> None:
-    """Raise if the files are CSV, which is not loaded into MariaDB.
+    """Raise `MoveError` if the files are CSV, which cannot be loaded into MariaDB.
 
     Raises:
         MoveError: The first file is a CSV.
@@ -142,7 +142,7 @@ def open_session(target: MariaDB, job: str) -> Iterator[Any]:
     """Open a session that stages and publishes rows, and close it on exit.
 
     Raises:
-        MoveError: The server reports an error, inside the block too.
+        MoveError: The server reports an error, even inside the `with` block.
         TargetError: The user's configuration names the server as live, or it does not answer.
     """
     target.refuse_live()

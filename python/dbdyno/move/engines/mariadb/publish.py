@@ -65,7 +65,7 @@ def publish(
         conn: The session that publishes.
         job: The job's id.
         parts: The tables and their staging tables.
-        rejects: Where rows that a table refuses are written; None fails the load instead.
+        rejects: Where rows that a table refuses are written; if None, such a row makes the load fail.
         compare: Compare each table with its staged rows before the commit.
 
     Returns:

@@ -46,7 +46,7 @@ ROW_ERRORS = frozenset(
 
 StatementBuilder = Callable[[str], str]
 StatementRunner = Callable[[str, StatementBuilder], int]
-"""Runs a statement over the rows of a staging table (alias `s`) and returns the number of changed rows.
+"""Function that runs a statement over the rows of a staging table (alias `s`) and returns the number of changed rows.
 
 The second argument builds the statement for a condition that selects rows.
 """

@@ -42,10 +42,10 @@ select t.table_schema, t.table_name, lower(t.table_type), lower(coalesce(t.engin
        greatest(coalesce(t.data_length, 0), 64 * coalesce(t.table_rows, 0))
 from information_schema.tables t where t.table_schema = %s and t.table_name = %s
 """
-"""Looks up a table's type, engine and estimated size in bytes.
+"""Query for a table's type, engine and estimated size in bytes.
 
-InnoDB knows the row count at once but updates the data length only some ten seconds later; until then a table that was
-just filled appears to have one page. 64 bytes per row is therefore a lower estimate.
+InnoDB knows the row count immediately but updates the data length only some ten seconds later; until then a table that
+was just filled appears to have one page. 64 bytes per row is therefore a lower estimate.
 """
 LIST_SQL = """
 select table_schema, table_name from information_schema.tables
@@ -60,7 +60,7 @@ select c.column_name, c.data_type, c.column_type, c.numeric_precision, c.numeric
 from information_schema.columns c where c.table_schema = %(schema)s and c.table_name = %(name)s
 order by c.ordinal_position
 """
-"""Columns of a table; with the columns' own schema and table, the server would open all tables for each column."""
+"""Columns of a table; the subquery uses parameters, because with `c.table_name` the server would open all tables."""
 KEY_SQL = """
 select c.column_name, c.data_type from information_schema.columns c
 where c.table_schema = %(schema)s and c.table_name = %(name)s and c.column_name in (

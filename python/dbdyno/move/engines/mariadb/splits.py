@@ -34,7 +34,7 @@ class Range:
 
 
 def cut_keys(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
-    """Cut the keys `first` to `last` (both included) into at least `pieces` ranges if the keys allow it, fullest first.
+    """Cut the keys `first` to `last` (both included) into at least `pieces` ranges if possible, fullest range first.
 
     Neighbouring ranges that together hold no more than the wanted number of rows are joined again.
     """
@@ -74,7 +74,7 @@ def chunks_of(
     """Return the chunks of all tables, of about equal size.
 
     Args:
-        conn: The session that estimates.
+        conn: The session in which the server estimates numbers of rows.
         tables: The tables to cut.
         prefixes: The folder of each table's files, empty or ending with a slash.
         workers: Number of workers.

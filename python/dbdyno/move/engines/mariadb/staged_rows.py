@@ -147,7 +147,7 @@ def publish_staged(
 
 @contextlib.contextmanager
 def _server_errors(ledger: Ledger, where: str) -> Iterator[None]:
-    """Turn errors of the server into a `MoveError` that tells how the job can be resumed."""
+    """Turn errors of the server into a `MoveError` that says how the job can be resumed."""
     try:
         yield
     except driver().Error as error:

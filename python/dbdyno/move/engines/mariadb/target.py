@@ -199,7 +199,7 @@ def _fields(conn: Any, schema: str, name: str, load_request: LoadRequest, heads:
 def type_of(head: Mapping[str, Any]) -> str:
     """Return the MariaDB type for a column of a table to be created.
 
-    A type noted in a file is untrusted text: it is used only if it is exactly the name of one type.
+    A type recorded in a file is untrusted text: it is used only if it is exactly the name of one type.
     """
     own = str(head.get("mariadb_type") or "")
     if own and _OWN_TYPE.fullmatch(own):
@@ -262,7 +262,7 @@ def drop_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) 
 
 
 def load_sql(goal: TargetTable, job: str, number: int, *, placed: bool = False) -> str:
-    """Return the `LOAD DATA LOCAL` statement that reads the core's lines into a staging table."""
+    """Return the `LOAD DATA LOCAL` statement that reads the lines from the core into a staging table."""
     names, sets = [quote_name(name) for name in (FILE, ROW) if placed], []
     for place, one in enumerate(goal.fields):
         if one.staged == "longblob":

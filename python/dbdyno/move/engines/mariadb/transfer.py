@@ -164,7 +164,7 @@ def resumed_session(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tup
     """Open a session for a resumed job and yield it with the target tables, or with None if the job is published.
 
     Raises:
-        MoveError: The server is another one, or a target table does not fit.
+        MoveError: The server is a different one, or a target table does not fit.
     """
     into, database = staged_rows.request_of(plan), database_of(target)
     with contextlib.ExitStack() as stack:

@@ -73,8 +73,8 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, o
     """Create a new job's ledger and write its SCN and its pieces to disk; nothing is read yet.
 
     Raises:
-        MoveError: More than one whole table is asked for, the table or a column is missing, or the server reports an
-            error.
+        MoveError: The request is not for exactly one whole table, the table or a column is missing, or the server
+            reports an error.
     """
     if len(request.tables) != 1 or request.patterns or request.query or request.where or request.partition:
         raise MoveError(
@@ -129,7 +129,7 @@ def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Descr
 
 
 def _pieces(cursor: Any, owner: str, name: str, options: JobOptions) -> tuple[list[source.Piece], int]:
-    """Return the table's pieces and number of blocks; without pieces it is one stream, and the user sees the reason."""
+    """Return the table's pieces and number of blocks; without pieces it is one stream, and the reason is reported."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
         options.say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")

@@ -29,7 +29,7 @@ SESSION = (
     "set transaction read only",
 )
 OPTIONAL_STATEMENT = 1
-"""Index in `SESSION` of the statement that may fail: a hidden parameter, for direct reads past the buffer cache."""
+"""Index in `SESSION` of the statement that may fail; it sets a hidden parameter for reads past the buffer cache."""
 SCN_SQL = """
 select dbms_flashback.get_system_change_number, to_char(sys_extract_utc(systimestamp), 'YYYY-MM-DD HH24:MI:SS.FF6')
 from dual
@@ -199,7 +199,7 @@ def driver() -> Any:
     """Import and return python-oracledb.
 
     Raises:
-        MoveError: It is not installed, or too old to fetch Arrow data.
+        MoveError: python-oracledb is not installed, or too old to fetch Arrow data.
     """
     try:
         import oracledb

@@ -6,7 +6,7 @@
 | NUMBER without limits, or with a scale beyond them; FLOAT | string, all digits |
 | BINARY_FLOAT, BINARY_DOUBLE | float, double |
 | DATE, TIMESTAMP up to 6 digits | timestamp (us) |
-| TIMESTAMP beyond, with a time zone, INTERVAL, ROWID, XMLTYPE | string, as the server writes it |
+| TIMESTAMP with more digits or a time zone, INTERVAL, ROWID, XMLTYPE | string, as the server writes it |
 | CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB, NCLOB | string |
 | RAW, BLOB | binary |
 """

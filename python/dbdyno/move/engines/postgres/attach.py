@@ -94,7 +94,7 @@ def _has_rows(conn: psycopg.Connection[Any], copy: sql.Identifier) -> bool:
 
 
 def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
-    """Detach the new partition from the copy; build the old partition's keys and indexes on it, temporarily named."""
+    """Detach the new partition from the copy; build the old one's keys and indexes on it, under temporary names."""
     copy, parent = shadow.copy(old), next(one for one in shadow.nodes if one.oid == old.parent)
     names: Names = []
     with conn.transaction():

@@ -10,7 +10,7 @@
 | the rest: numeric without limits, interval, inet, arrays, ranges, composites, ... | UTF-8, as the server writes it |
 
 A value that the Arrow type cannot hold (NaN in a decimal, an infinite date, 24:00:00) is never changed: the column is
-read again as text. Each field notes the SQL name of its type as `pg_type`.
+read again as text. Each field records the SQL name of its type as `pg_type`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Creation of the target table from the types that files note, or from their Arrow types if they note none.
+"""Creation of the target table from the types recorded in files, or from their Arrow types if none is recorded.
 
-A type noted in a file is untrusted text: it goes into a statement only if the server parses it as exactly one type.
+A type recorded in a file is untrusted text: it goes into a statement only if the server parses it as exactly one type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Indexes and constraints that are dropped before rows are loaded and created again after, in one transaction.
+"""Indexes and constraints that are dropped before rows are loaded and created again afterwards, in one transaction.
 
 Anything that other objects depend on stays: keys referenced by foreign keys of other tables or by views, a replica
-identity, an index used for CLUSTER, one in a separate tablespace, a constraint that was never validated. The user is
-informed of all of these.
+identity, an index used for CLUSTER, an index in a separate tablespace, a constraint that was never validated. The user
+is informed of all of these.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KEEP_REASONS = (
 
 @dataclass
 class DeferredIndexes:
-    """Dropped indexes and constraints with the statements that recreate them; others with the reason to keep them."""
+    """Indexes and constraints: the dropped ones with statements that recreate them, the kept ones with the reason."""
 
     again: list[tuple[str, sql.Composed]]
     kept: list[str]

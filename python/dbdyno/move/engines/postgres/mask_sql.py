@@ -8,8 +8,8 @@
 | constant:VALUE | any | this value |
 | null | any that may be NULL | NULL |
 
-The key is random for each move, or derived from the user's, and is only in the sessions' setting `dbdyno_mask.key`:
-without it, nobody can compute the hash of a guessed value. NULL stays NULL.
+The key is random for each move, or derived from the user's key, and exists only in the sessions' setting
+`dbdyno_mask.key`: without it, nobody can compute the hash of a guessed value. NULL stays NULL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psycopg import sql
 SETTING = "dbdyno_mask.key"
 TEXTS = ("text", "varchar", "bpchar", "citext")
 _NUMBERS = {"int2": 32_767, "int4": 2_147_483_647, "int8": 2_147_483_647}
-"""Integer types and the bounds of their hashes; bigint has those of integer, which it may reference."""
+"""Integer types and the bounds of their hashes; bigint has the bound of integer, which its keys may reference."""
 _DATES = ("date", "timestamp", "timestamptz")
 METHODS: dict[str, tuple[str, ...] | None] = {
     "hash": (*TEXTS, "uuid", "bytea", *_NUMBERS),

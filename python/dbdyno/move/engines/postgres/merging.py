@@ -13,7 +13,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.move.nouns import with_noun
 
 StatementRunner = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
-"""Runs a statement over the rows of a table, at once or by bisection, and returns the number of affected rows.
+"""Function that runs a statement over the rows of a table, at once or by bisection; returns how many it affected.
 
 The second argument builds the statement for a condition on the table's rows (alias `s`).
 """

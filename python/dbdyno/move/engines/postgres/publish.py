@@ -49,7 +49,7 @@ def publish(
         conn: The session that publishes.
         staged: The staged rows and their target.
         load_request: The mode and the key.
-        rejects: Where rows that the table refuses are written; None fails the load instead.
+        rejects: Where rows that the table refuses are written; if None, such a row makes the load fail.
         compare: Compare the table with the staged rows before the commit.
         emptied: True if the table was already emptied for mode `replace`.
         first: Called at the start of the transaction, or None.
@@ -110,7 +110,7 @@ def begin_writing(
     load_request: LoadRequest,
     first: Callable[[psycopg.Connection[Any]], None] | None,
 ) -> indexes.DeferredIndexes:
-    """Check constraints at once in this transaction, call `first`, and drop the indexes that are made at its end."""
+    """Make constraints immediate in this transaction, call `first`, and drop indexes that are recreated at its end."""
     conn.execute("set constraints all immediate")
     if first is not None:
         first(conn)

@@ -2,9 +2,10 @@
 
     python -m dbdyno.move.engines.postgres.snapshot_holder
 
-It reads what to hold as JSON from stdin, secrets included, imports the snapshot into its own transaction, exports it
-again and writes its name to stdout. If its stdin ends without the word `done`, the job has died: the snapshot is then
-held for the requested number of seconds, or until the job's manifest no longer says that the job is running.
+It reads as JSON from stdin which snapshot to hold, including secrets, imports the snapshot into its own transaction,
+exports it again and writes its name to stdout. If its stdin ends without the word `done`, the job has died: the
+snapshot is then held for the requested number of seconds, or until the job's manifest no longer says that the job is
+running.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def hold_snapshot(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds:
         start_new_session=True,
     )
     if process.stdin is None or process.stdout is None:
-        raise MoveError("the process that holds the snapshot has no pipe to this one")
+        raise MoveError("the process that holds the snapshot has no pipe to this process")
     try:
         process.stdin.write(json.dumps(given).encode() + b"\n")
         process.stdin.flush()

@@ -70,7 +70,7 @@ where l.pid = pg_backend_pid() and l.locktype = 'relation' and c.relfilenode <> 
   and c.relfilenode is distinct from pg_relation_filenode(c.oid)
 limit 1
 """
-"""Finds a locked relation that got a new file between the snapshot and the lock.
+"""Query that finds a locked relation that got a new file between the snapshot and the lock.
 
 pg_class shows the file as of the snapshot, pg_relation_filenode() the current one. TRUNCATE and REFRESH MATERIALIZED
 VIEW fill the new file without regard to older snapshots.

@@ -52,7 +52,7 @@ def staging_table(
 
 @contextlib.contextmanager
 def dropped_at_exit(conn: psycopg.Connection[Any], stage: sql.Identifier) -> Iterator[None]:
-    """Drop a table on exit, if it exists then under this name."""
+    """Drop the table on exit, if a table of this name still exists."""
     try:
         yield
     finally:
@@ -112,7 +112,7 @@ def load_pieces(
     *,
     placed: bool,
 ) -> None:
-    """Load pieces of files by the COPY statements `copies`; the other arguments are those of `run_workers`.
+    """Load pieces of files with the COPY statements `copies`; the other arguments are those of `run_workers`.
 
     Raises:
         MoveError: A piece could not be loaded.

@@ -99,7 +99,7 @@ order by 1, 2, 3
 """
 SEES_ALL_SQL = "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
 ANALYSED_SQL = "select exists (select from pg_catalog.pg_stats where schemaname = %s and tablename = %s)"
-"""Finds out whether the target has statistics; if so, the new table is analysed too."""
+"""Query that finds out whether the target has statistics; if so, the new table is analysed too."""
 OLDER_SQL = """
 select count(*) from pg_catalog.pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and age(backend_xmin) > age(%s::text::xid)
@@ -165,7 +165,7 @@ def publish(
     """Rename the new table to the target's name, or return the reason why nothing was changed.
 
     Raises:
-        MoveError: The table was to be created, but exists.
+        MoveError: The table was to be created, but already exists.
         psycopg.Error: The server reports an error.
     """
     if has_older_snapshots(conn):

@@ -1,7 +1,7 @@
-"""Rules over MariaDB's counters.
+"""Rules that find causes in MariaDB's counters.
 
-Its performance schema has neither sizes of tables nor reads by statement: the rules report what follows from rows
-examined and changed, from status variables, and from sampled sessions.
+MariaDB's performance schema has neither sizes of tables nor reads by statement. Therefore the rules use rows examined
+and changed, status variables, and sampled sessions.
 """
 
 from dbdyno.snapshot.causes.mariadb import load, objects, server

@@ -1,4 +1,4 @@
-"""Rules for causes in the load on MariaDB: temporary tables on disk, sorts in several passes, connections."""
+"""Rules that find causes in the load on MariaDB: temporary tables on disk, sorts in several passes, connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPILLS = (
 
 
 def spills(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if statements write temporary tables or sorts to disk that rarely or never did so before."""
+    """Yield a cause if statements that rarely or never wrote temporary tables or sorts to disk now do so."""
     for name, words, label, settings in _SPILLS:
         found = [
             number

@@ -1,4 +1,4 @@
-"""Rules for causes in tables and indexes of MariaDB: dropped indexes, other plans, growth, unpurged row versions."""
+"""Rules that find causes in MariaDB's tables and indexes: dropped indexes, changed plans, growth, old row versions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _scans(change: MariadbChange, slow: frozenset[Key]) -> str:
 
 
 def _gone_in(change: MariadbChange, row: Mapping[str, Any]) -> Row | None:
-    """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
+    """Return the sub-interval in which an index disappeared, or None if it disappeared in neither period."""
     names = ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME")
     return change.last_disappearance(INDEXES, " and ".join(f"{name} = {literal(row[name])}" for name in names))
 

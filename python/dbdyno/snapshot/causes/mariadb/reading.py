@@ -25,7 +25,7 @@ _SUMS = (
 )
 """Values read for each digest: name, column and divisor."""
 LEAST_SCAN_SHARE, LEAST_EXAMINED = 0.5, 1000.0
-"""Smallest share of calls that scan a whole table, and smallest rows examined per call, to suspect a missing index."""
+"""Smallest share of calls that scan a whole table, and fewest rows examined per call, to suspect a missing index."""
 
 
 class MariadbChange(Change):
@@ -71,7 +71,7 @@ class MariadbChange(Change):
     def missing_index(self, statement: Key) -> tuple[str, str] | None:
         """Return evidence that a statement scans whole tables, from its digest's counts of scans and rows examined.
 
-        The first text is empty, because these counts do not say whether an index could help, or which one.
+        The first of the two texts is empty, because these counts do not say whether an index could help, or which one.
         """
         _, examined = self.statements[statement].per_call("work")
         _, without = self.statements[statement].per_call("no_index")
@@ -96,7 +96,7 @@ class MariadbChange(Change):
         return self._status[0].get(name, 0.0), self._status[1].get(name, 0.0)
 
     def state(self, name: str) -> tuple[float, float]:
-        """Return a status variable at the beginning of the first period and at the end of the second; 0 if unknown."""
+        """Return a status variable's values at the first period's start and the second's end; 0 if unknown."""
         found = []
         for end, one in enumerate((self.before, self.after)):
             source = one.ends("global_status_now")[end]

@@ -1,4 +1,4 @@
-"""Rules for causes in the MariaDB server itself: locks, a restart, the buffer pool, the redo log, settings."""
+"""Rules that find causes in the MariaDB server itself: locks, a restart, the buffer pool, the redo log, settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAITS = "(event_type = 'lock' or event like 'Waiting for % lock')"
 
 
 def lock_waits(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if sessions wait for each other's locks: row locks from status counters, any locks from samples."""
+    """Yield a cause if sessions wait for each other's locks: row locks from status counters, all locks from samples."""
     old, new = (ms / 1000 for ms in change.status("innodb_row_lock_time"))
     (seen_old, _), (seen, waiting) = _sampled(change.before), _sampled(change.after)
     of_rows = new >= 0.3 and new >= 3 * old
@@ -50,7 +50,7 @@ def _sampled(interval: Interval) -> tuple[float, frozenset[Key]]:
 def restarts(change: MariadbChange) -> Iterator[Cause]:
     """Yield a cause for a restart, with the reads into the buffer pool, which was cold afterwards.
 
-    The reads are those from the start until the first snapshot after it, because the counters began at zero.
+    The reads are counted from the restart, when the counters began at zero, to the first snapshot after it.
     """
     if not change.was_restarted:
         return
@@ -72,7 +72,7 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
 
 
 def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause if the buffer pool no longer holds the pages that are read: it is smaller, or more is read."""
+    """Yield a cause if the buffer pool no longer holds the pages read: the pool shrank, or more pages are read."""
     reads = change.status("innodb_buffer_pool_reads")
     asked = change.status("innodb_buffer_pool_read_requests")
     missed = [min(read / every, 1.0) if every else 0.0 for read, every in zip(reads, asked, strict=True)]

@@ -1,4 +1,4 @@
-"""Rules over the counters of an Oracle instance.
+"""Rules that find causes in the counters of an Oracle instance.
 
 They have never run against an instance; they are tested on made-up snapshots. The views show neither how many rows a
 table has nor which table an index belongs to: growth is not reported, and an index that disappeared is related to the

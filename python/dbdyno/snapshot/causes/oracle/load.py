@@ -1,4 +1,4 @@
-"""Rules for causes in the load on an Oracle instance: hard parses, sorts on disk, logons."""
+"""Rules that find causes in the load on an Oracle instance: hard parses, sorts on disk, logons."""
 
 from __future__ import annotations
 

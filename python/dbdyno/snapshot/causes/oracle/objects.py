@@ -1,4 +1,4 @@
-"""Rules for causes in plans and segments of Oracle: another plan, a missing index."""
+"""Rules that find causes in plans and segments of Oracle: another plan, a missing index."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def plan_flips(change: OracleChange) -> Iterator[Cause]:
 
 
 def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
-    """Return in words the instant before which a plan first appeared in the second period; empty if not known."""
+    """Return in words the time by which a plan had appeared in the second period; empty if not known."""
     which = f"sql_id = {literal(str(number))} and plan_hash_value = {int(plan)} and executions > 0"
     return _before(change.after, change.view, which)
 
 
 def _before(interval: Interval, view: str, which: str) -> str:
-    """Return in words the instant before which a matching row first appeared in a period.
+    """Return in words the time by which the first matching row had appeared in a period.
 
     Returns an empty string if there is no matching row or the period has only one sub-interval. `which` is an SQL
     condition.
@@ -70,7 +70,7 @@ def _before(interval: Interval, view: str, which: str) -> str:
 
 
 def lost_indexes(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for each index that was read in the first period and is no longer a segment, if plans changed.
+    """Yield a cause for each index that was read in the first period and no longer has a segment, if plans changed.
 
     The views do not name the table of an index: the index must have been read about as often as the statements with
     changed plans were executed.

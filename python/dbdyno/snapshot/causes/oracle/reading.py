@@ -105,7 +105,7 @@ class OracleChange(Change):
         return found
 
     def is_ours(self, text: str) -> bool:
-        """Return True for a statement of the collector, recognized by its text because it has no mark."""
+        """Return True for a statement of the collector, recognized by its text because it carries no mark."""
         return _plain(text) in _ours()
 
     @cached_property
@@ -138,7 +138,7 @@ class OracleChange(Change):
         return sides[0], sides[1]
 
     def statistic(self, name: str) -> tuple[float, float]:
-        """Return a statistic, or a time of the time model in µs, per second before and after; 0 if not known."""
+        """Return a statistic, or a time-model value in µs, as a rate per second, before and after; 0 if not known."""
         return self._statistics[0].get(name, 0.0), self._statistics[1].get(name, 0.0)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Rules for causes in the Oracle instance itself: locks, the redo log, storage, contention, a restart, parameters."""
+"""Rules that find causes in the Oracle instance: locks, the redo log, storage, contention, a restart, parameters."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def busy_processors(change: OracleChange) -> Iterator[Cause]:
 
 
 def _unaccounted(pair: Pair) -> float:
-    """Return the part of a statement's added time that is neither CPU nor a wait that the statement counts."""
+    """Return the part of a statement's added time that is neither CPU nor a wait counted for the statement."""
     known = sum(max(pair.growth(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
     return 1 - known / pair.growth("ms") if pair.growth("ms") > 0 else 0.0
 

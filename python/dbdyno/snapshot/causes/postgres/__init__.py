@@ -1,4 +1,4 @@
-"""Rules over PostgreSQL's counters."""
+"""Rules that find causes in PostgreSQL's counters."""
 
 from dbdyno.snapshot.causes.postgres import access, catalog, execution, load, objects, plans, server, settings, standbys
 from dbdyno.snapshot.causes.postgres.reading import PostgresChange

@@ -1,6 +1,6 @@
-"""Rules for causes in access to a table: rows that take more space, values in TOAST, indirect scans.
+"""Rules that find causes in access to a table: rows that take more space, values in TOAST, indirect scans.
 
-An indirect scan is one that the statement's text does not show: a foreign key, a trigger or a function makes it.
+An indirect scan is one that the statement's text does not show: a foreign key, a trigger or a function causes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbdyno.snapshot.wording import three_digits
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
 """Fewest additional sequential scans that are reported, and fewest rows per scan for which row sizes are compared."""
 SCANS_PER_CALL = (0.5, 3.0)
-"""Range of additional scans per call within which a statement may cause them: about one, or a few."""
+"""Range of additional scans per call for which a statement may be their cause: about one, or a few."""
 MORE_BLOCKS_FACTOR, SAME_ROWS_FACTOR = 1.5, 1.1
 
 
@@ -42,7 +42,7 @@ def indirect_statements(change: Change, key: Hashable, table: Pair) -> frozenset
 def _as_often(pair: Pair, table: Pair, *, looks_up: bool) -> bool:
     """Return True if the number of additional sequential scans per call is within `SCANS_PER_CALL`.
 
-    If the statement `looks_up` rows of the table itself, lookups per call must not have fallen.
+    If `looks_up` is True (the statement itself looks up rows of the table), lookups per call must not have fallen.
     """
     per_call = {
         name: table.after.get(name, 0.0) / pair.after["calls"] - table.before.get(name, 0.0) / pair.before["calls"]

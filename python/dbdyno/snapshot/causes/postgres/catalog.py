@@ -1,4 +1,4 @@
-"""Rules for causes in the catalog: a dropped statistics object, a sequence that caches fewer values."""
+"""Rules that find causes in the catalog: a dropped statistics object, a sequence that caches fewer values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.snapshot.wording import three_digits
 
 
 def dropped_statistics(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each dropped statistics object if statements of its table take longer or do more work."""
+    """Yield a cause for each dropped statistics object if statements on its table take longer or do more work."""
     rows = change.rows_of_ends(
         "pg_statistic_ext",
         "select a.datid, a.stxname as name, a.stxrelid as relid from {before} a anti join {after} b"

@@ -1,4 +1,4 @@
-"""Rules for causes in the execution of unchanged plans: JIT, missing parallel workers, slow temporary files."""
+"""Rules that find causes in the execution of unchanged plans: JIT, missing parallel workers, slow temporary files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from dbdyno.snapshot.wording import duration_text, setting_change, three_digits,
 LEAST_JIT_SHARE = 0.3
 """Smallest share of a call's added time that JIT compilation must have to count as the cause."""
 LONGER_FACTOR = 1.15
-"""Smallest growth factor of the time per call that counts as longer: two workers at best halve the time of a scan."""
+"""Smallest growth factor of the time per call for which lost workers count as the cause.
+
+It is low, because two workers at best halve the time of a scan.
+"""
 LEAST_WORKERS, LARGEST_WORKER_SHARE = 0.3, 0.5
-"""Smallest number of workers per session before, and largest share that may remain if workers count as lost."""
+"""Smallest earlier number of workers per session, and largest share that may be left, to count workers as lost."""
 SLOWER_FILES_FACTOR, SAME_BLOCKS_FACTOR = 3.0, 1.25
-"""Smallest factor of time per temporary block that counts as slower, and largest factor of blocks that is unchanged."""
+"""Smallest growth factor of the time per temporary block for slower files, and largest for an unchanged block count."""
 _JIT, _PARALLEL = re.compile("jit"), re.compile(r"max_parallel_workers|max_worker_processes|parallel_leader")
 _TEMP = "temp_tablespaces"
 

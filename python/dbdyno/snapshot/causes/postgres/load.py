@@ -1,4 +1,4 @@
-"""Rules for causes in the load on PostgreSQL: temporary files, new sessions."""
+"""Rules that find causes in the load on PostgreSQL: temporary files, new sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.snapshot.causes.statements import statement_label, statements_of_new
 from dbdyno.snapshot.wording import rate_change
 
 MANY_SESSIONS, STORM_WEIGHT = 10.0, 2.4
-"""Smallest number of additional sessions per second for a larger weight of the cause, and that weight.
+"""Smallest number of additional sessions per second for which the cause has a larger weight, and that weight.
 
 The weight is above that of processors used by other programs, because new sessions use processors too: each one starts
 a process of the server, and opening it also costs its client processor time.

@@ -15,12 +15,15 @@ LEAST_ROWS = 1000.0
 LARGEST_RESULT_SHARE = 0.01
 """Largest share of the rows read that a call may return for an index to be worthwhile."""
 LEAST_SCANS, LEAST_BLOCK_SHARE = 0.5, 0.5
-"""Fewest scans per call, and smallest share of the table's blocks per call; below that, other statements scan it."""
+"""Fewest scans per call, and smallest share of the table's blocks per call; below these, other statements scan it."""
 _NEEDED = ("pg_index", "pg_attribute", "pg_class")
 
 
 def full_scan(change: Change, number: Key) -> tuple[str, str] | None:
-    """Return what a new statement does, and the evidence; None if it scans no whole table or needs all its rows."""
+    """Return in words how a new statement scans a whole table, and the evidence; None if no index could help.
+
+    No index could help if it scans no whole table, or needs all rows of the table.
+    """
     one = change.statements[number]
     calls = one.after.get("calls", 0.0)
     if not calls or not all(change.after.has(view) for view in _NEEDED):
@@ -57,7 +60,7 @@ def _wanted(change: Change, key: Hashable, pair: Pair, rows: float) -> str | Non
 
 
 def _without_index(change: Change, key: Hashable, names: frozenset[str]) -> list[tuple[str, bool]]:
-    """Return the columns among `names` with which no index begins, each with True if each of its values has few rows.
+    """Return the columns among `names` with which no index begins, each with True if few rows have the same value.
 
     The number of rows per value is from the planner's statistics.
     """

@@ -1,4 +1,4 @@
-"""Rules for causes in tables and indexes: dropped indexes, another plan after ANALYZE, growth, bloat."""
+"""Rules that find causes in tables and indexes: dropped indexes, another plan after ANALYZE, growth, bloat."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _PLANNER = re.compile(
 )
 """Pattern of the names of settings that plans depend on."""
 MORE_SCANS_FACTOR = 1.1
-"""Smallest growth factor of sequential scans for which a table counts as scanned more."""
+"""Smallest growth factor of sequential scans for which a table counts as scanned more often."""
 LEAST_HOT = 0.3
 """Smallest earlier share of HOT updates for reporting that updates are no longer HOT."""
 LONGER_SCAN_FACTOR, LEAST_ROWS = 1.3, 100
-"""Smallest growth factor of rows per scan that counts as a larger table, and smallest rows per scan to compare."""
+"""Smallest growth factor of rows per scan for a table to count as larger, and fewest rows per scan to compare."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each index that disappeared, computed once because other rules need it."""
+    """Yield a cause for each index that disappeared; these are computed once, because other rules need them."""
     yield from change.compute_once("dropped_indexes", lambda: list(_dropped(change)))
 
 
@@ -107,7 +107,7 @@ def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[st
 
 
 def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
-    """Yield a cause for each table recreated with fewer indexes (by a load that swaps tables, a restore).
+    """Yield a cause for each table recreated with fewer indexes (for example by a restore or a table swap).
 
     A statement must have become slower. `rows` are the indexes that disappeared.
     """
@@ -191,8 +191,8 @@ def _writing(change: Change, table: Pair) -> Iterator[Key]:
 def _writes(pair: Pair, *, lost_hot: bool) -> bool:
     """Return True if a statement changes about as many rows per call as before, with more work.
 
-    If updates are no longer HOT, the additional work of a one-row update is only a few blocks, so the factor alone
-    decides.
+    If updates are no longer HOT, the additional work of a one-row update is only a few blocks. In that case only the
+    growth factor of the work is tested.
     """
     (old, new), (was, now) = pair.per_call("rows"), pair.per_call("work")
     more = pair.is_heavier() or (lost_hot and was > 0 and now >= HEAVIER_FACTOR * was)
@@ -200,13 +200,13 @@ def _writes(pair: Pair, *, lost_hot: bool) -> bool:
 
 
 def _gone_in(change: Change, row: TableRow) -> Row | None:
-    """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
+    """Return the sub-interval in which an index disappeared, or None if it disappeared in neither period."""
     which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
     return change.last_disappearance("pg_stat_user_indexes", which)
 
 
 def _gone_at(change: Change, row: TableRow) -> str:
-    """Return the instant before which an index disappeared, in words."""
+    """Return in words the time by which an index had disappeared."""
     part = _gone_in(change, row)
     if part is not None:
         return f"before {instant_text(part['at_us'])}"
@@ -284,7 +284,7 @@ def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
 
 
 def _moved(table: Pair, calls: list[float]) -> list[str]:
-    """Return the kinds of scan of a table that changed by more than 0.3 per call, in words."""
+    """Return in words which kinds of scan of a table changed by more than 0.3 scans per call."""
     moved = []
     for name, label in (("seq_scan", "sequential"), ("idx_scan", "index")):
         old, new = table.before.get(name, 0.0), table.after.get(name, 0.0)
@@ -368,7 +368,7 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
 
 
 def _old_transaction(change: Change) -> str:
-    """Return words about a transaction open for most of the second period, which prevents cleanup; else ''.
+    """Return in words which transaction was open for most of the second period and prevents cleanup; else ''.
 
     The transaction is known from sampled sessions.
     """

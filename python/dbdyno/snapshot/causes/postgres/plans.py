@@ -1,4 +1,4 @@
-"""Rules for causes in plans: another plan, as the server's log proves, or another generic plan in the snapshots."""
+"""Rules that find causes in plans: a plan change that the server's log proves, or one of a generic plan."""
 
 from __future__ import annotations
 

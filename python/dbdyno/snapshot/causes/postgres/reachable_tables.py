@@ -1,9 +1,9 @@
-"""Which tables a statement can reach, according to its text and the catalog.
+"""The tables that a statement can reach, according to its text and the catalog.
 
-It reaches the tables that its text names, and those behind views, foreign keys, triggers and user-defined functions.
-The text is parsed by sqlglot; if that fails, all of its words count as names. Statements inside a function or a trigger
-are not known, so a user-defined function or trigger may reach any table. If a store was written by an earlier version
-that did not read the catalog, nothing is excluded.
+A statement reaches the tables that its text names, and those behind views, foreign keys, triggers and user-defined
+functions. The text is parsed by sqlglot; if that fails, all of its words count as names. Statements inside a function
+or a trigger are not known, so a user-defined function or trigger may reach any table. If a store was written by an
+earlier version that did not read the catalog, nothing is excluded.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def access_path(change: Change, number: Key, table: Hashable) -> AccessPath | No
 
 
 def _catalog(change: Change) -> dict[str, list[Row]] | None:
-    """Return the catalog's views at the end of the second period, or None if they were not read."""
+    """Return the rows of the catalog views at the end of the second period, or None if these were not read."""
     if not all(change.after.has(view) for view in _VIEWS):
         return None
     return {view: change.after.query(f"from {change.after.ends(view)[1]}") for view in _VIEWS}

@@ -41,7 +41,7 @@ class PostgresChange(Change):
     )
     jitter_us = 0
     renumbered: frozenset[Key] = frozenset()
-    """Statements that have another identifier than before."""
+    """Identifiers of statements whose identifier changed between the periods."""
 
     def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by queryid, and add the texts to `texts`.
@@ -73,7 +73,7 @@ class PostgresChange(Change):
         """Merge in place the rates of statements that continue with the same text under a new identifier.
 
         Their table was recreated, or the server was upgraded. A statement that is still called, but less than half as
-        often, counts as replaced too, because the cut may be one sub-interval too early.
+        often, counts as replaced too, because the second period may begin one sub-interval too early.
         """
         before, after = sides
         stay = (n for n, one in after.items() if n not in before or one["calls"] >= HALF * before[n].get("calls", 0.0))
@@ -88,7 +88,7 @@ class PostgresChange(Change):
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates of the counters by table, and add the names to `names`.
 
-        Live and dead rows are not rates but the states at the end.
+        Live and dead rows are not rates but the numbers at the end of the interval.
         """
         view = "pg_stat_user_tables"
         if not interval.has(view):
@@ -104,7 +104,7 @@ class PostgresChange(Change):
         return found
 
     def missing_index(self, statement: Key) -> tuple[str, str] | None:
-        """Return what a new statement does without an index, and the evidence: its scans, its blocks, the indexes."""
+        """Return in words what a new statement does for lack of an index, and the evidence: scans, blocks, indexes."""
         return full_scan(self, statement)
 
     def is_ours(self, text: str) -> bool:
@@ -130,5 +130,5 @@ class PostgresChange(Change):
 
 
 def _sum_of(names: Sequence[str], has: set[str]) -> str:
-    """Return an SQL expression that adds up those columns that exist."""
+    """Return an SQL expression that adds up those of the named columns that exist."""
     return " + ".join(name for name in names if name in has) or "null::double"

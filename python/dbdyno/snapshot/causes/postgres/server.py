@@ -1,4 +1,4 @@
-"""Rules for causes in the server itself: locks, checkpoints, a restart and its cold cache, settings."""
+"""Rules that find causes in the server itself: locks, checkpoints, a restart and its cold cache, settings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LEAST_WAIT_SHARE = 0.5
 """Smallest share of the added statement time that waits must have to count as its cause, even under little load."""
 LEAST_WAITING = 0.02
 OUTSIDE_WEIGHT = 4.0
-"""Weight of waits that are more than twice the added statement time; such waits are not in any statement's share."""
+"""Weight of waits that are more than twice the added statement time; the time of statements does not include them."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
 SLOWER_FACTOR, CALLS_LEAST = 1.25, 10.0
-"""Smallest slowdown of every statement that points to the processor, and smallest number of calls of each."""
+"""Smallest slowdown and smallest number of calls of every statement that point to the processor."""
 ADDED_PROCESSORS, LONGER_FACTOR = 0.3, 1.1
 """Smallest increase in processors used by other programs, and smallest slowdown per call that it can explain."""
 MORE_WAL_FACTOR = 2.0
@@ -131,7 +131,7 @@ def _what_for(change: Change) -> str:
 
 
 def _holders(interval: Interval) -> str:
-    """Return words about the root blockers if most of them are idle in a transaction; else ''.
+    """Return a description of the root blockers if most of them are idle in a transaction; else ''.
 
     A blocker that waits itself, such as an ALTER TABLE in the queue, is not a root blocker.
     """

@@ -1,4 +1,4 @@
-"""Rules for causes in settings that the server stores for a role, a database or a function.
+"""Rules that find causes in settings that the server stores for a role, a database or a function.
 
 Settings that a session sets for itself are not recorded.
 """

@@ -1,4 +1,4 @@
-"""Rules for causes in standbys: commits that wait for replay, and a standby that falls behind."""
+"""Rules that find causes in standbys: commits that wait for replay, and a standby that falls behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.snapshot.wording import duration_text
 LEAST_WAITING, LEAST_FACTOR = 0.1, 3.0
 """Smallest average number of sessions waiting for a standby, and smallest factor by which it must have grown."""
 LAG_INCREASE_S = 5.0
-"""Increase of the replay lag in seconds from which a standby has fallen behind."""
+"""Increase of the replay lag in seconds at which a standby counts as having fallen behind."""
 _VIEW = "pg_stat_replication"
 
 
@@ -50,7 +50,7 @@ def _how_far(change: Change) -> str:
 
 
 def _receives(row: Row) -> str:
-    """Return words if a standby has received WAL but does not replay it, so the cause is on the standby; else ''."""
+    """Return an explanation if a standby received WAL but does not replay it, so the cause is there; else ''."""
     flush, replay = (float(row.get(f"{what}_lag") or 0) for what in ("flush", "replay"))
     held = replay > 2 * flush and replay > 1e6
     return ", and has received it: a statement there that conflicts, or its disk, holds it back" if held else ""

@@ -1,11 +1,12 @@
 """Collector of a MariaDB server's counters: read-only, with timeouts, nothing created or reset.
 
-It uses one connection; each table is read by one statement and fails alone. It needs PROCESS, and SELECT on
-performance_schema. With UPDATE on performance_schema.threads as well, the collector turns off the accounting of its
-session, so that its statements are not among the top SQL.
+It uses one connection; each table is read by one statement, and a failure affects only that table. It needs PROCESS,
+and SELECT on performance_schema. With UPDATE on performance_schema.threads as well, the collector turns off the
+accounting of its session, so that its statements are not among the top SQL.
 
-Limits: the server loses all counters in a restart. The performance schema identifies tables by name only: that a table
-was dropped and recreated is derived from InnoDB's number and the counters; for other engines from the counters only.
+Limits: the server loses all counters in a restart. The performance schema identifies tables by name only: whether a
+table was dropped and recreated is derived from InnoDB's table number and the counters, or for other storage engines
+from the counters only.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
 
 CONNECTION_LOST_ERRORS = {2006, 2013, 1927, 1053}
-"""Errors after which the connection is gone."""
+"""Numbers of errors that mean that the connection is lost."""
 
 LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
 """InnoDB's table number; a different number may mean a recreated table with the same name."""
@@ -59,7 +60,7 @@ class MariadbCollector(Collector):
         self._sampler: Sampler | None = None
 
     def facts(self) -> JsonObject:
-        """Return what the last snapshot recorded on the server: identity, start time, version, enabled instruments."""
+        """Return what the last snapshot recorded about the server: identity, start, version, enabled instruments."""
         return {"dsn": self._address.safe, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
@@ -111,14 +112,14 @@ class MariadbCollector(Collector):
         return [self._with_own(counts), *views]
 
     def _texts(self, statements: View | None, before: Snapshot | None) -> list[View]:
-        """Return the view with texts of the counted statements and of those that sessions ran; empty if not stored."""
+        """Return the view of the texts of counted statements and of those that sessions ran; empty if not requested."""
         if self.options.redact or (statements is None and self._sampler is None):
             return []
         ours = self._sampler.statements.texts if self._sampler is not None else {}
         return [texts.view(self._rows, statements, before, self.options.texts_most, self.wanted_texts, ours)]
 
     def _status(self) -> tuple[list[tuple[Any, ...]], View]:
-        """Return counters (name, value, dbdyno's own session's value) and states, and set the snapshot's time."""
+        """Return counters (name, value, value for dbdyno's session) and states, and set the snapshot's time."""
         started = time.perf_counter_ns()
         rows = self._rows(
             "select lower(g.variable_name), g.variable_value, o.variable_value,"
@@ -150,7 +151,7 @@ class MariadbCollector(Collector):
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
-        """Return the counters with those of dbdyno's own session, when they were read and at the snapshot's end."""
+        """Return the counters with the part that dbdyno's session added until they were read, and until the end."""
         ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
         rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
         return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)
@@ -218,6 +219,7 @@ def is_connection_lost(error: BaseException) -> bool:
 def sql_name(name: str) -> str:
     """Return the SQL name for a name as InnoDB stores it: `a@0024b` is `a$b`.
 
-    The short codes for letters with accents are not decoded: InnoDB's number of a table with such letters is not known.
+    The short codes for letters with accents are not decoded: the InnoDB number of a table with such a letter in its
+    name is not known.
     """
     return re.sub(r"@([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), name)

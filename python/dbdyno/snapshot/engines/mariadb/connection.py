@@ -22,7 +22,7 @@ def address(dsn: str) -> Address:
     """Parse a connection string.
 
     Raises:
-        SnapshotError: It is not valid.
+        SnapshotError: The connection string is not valid.
     """
     return own.address(dsn, SnapshotError)
 
@@ -57,7 +57,7 @@ def connect(address: Address, options: Options) -> Any:
 
 
 def _guard(connection: Any, address: Address, options: Options) -> None:
-    """Set the session's limits.
+    """Set the session's timeouts, make it read-only and set its time zone to UTC.
 
     Raises:
         SnapshotError: The server is not MariaDB.
@@ -88,7 +88,7 @@ def driver() -> Any:
     """Return the module PyMySQL.
 
     Raises:
-        SnapshotError: It is not installed.
+        SnapshotError: PyMySQL is not installed.
     """
     return own.driver(SnapshotError)
 

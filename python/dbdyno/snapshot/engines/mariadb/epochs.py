@@ -23,7 +23,7 @@ JITTER_US = 2_000_000
 
 
 def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
-    """Return the verdict of each scope that is not ok."""
+    """Return a verdict for each scope that is not ok."""
     before, after = interval.before.facts, interval.after.facts
     if before.get("identity") != after.get("identity"):
         why = "another server answers at this address"
@@ -38,7 +38,7 @@ def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
 
 
 def refine(interval: Interval, view: str) -> None:
-    """Correct a difference by what only MariaDB's columns show: dbdyno's share of the status, and recreated tables."""
+    """Correct a difference in the ways specific to MariaDB: subtract dbdyno's activity, mark recreated tables."""
     if view == "global_status":
         _take_own_out(interval)
     elif view.startswith("table_io_waits_summary") and "TABLE_ID" in interval.columns(view):
@@ -49,8 +49,8 @@ def _take_own_out(interval: Interval) -> None:
     """Subtract from the counters what the collector added.
 
     If one session took both snapshots, that amount is the difference of the session's counts. With two sessions it is
-    what the first one added after its counters were read, its logout, and what the second one added before its counters
-    were read.
+    the sum of what the first session added after its counters were read, its logout, and what the second session added
+    before its counters were read.
     """
     before, after = interval.before.facts, interval.after.facts
     same = before.get("session") == after.get("session")
@@ -61,10 +61,10 @@ def _take_own_out(interval: Interval) -> None:
 
 
 def _made_anew(interval: Interval, view: str) -> None:
-    """Mark tables recreated in between as reset.
+    """Mark tables that were recreated between the snapshots as reset.
 
-    For a recreated table, InnoDB's number and both extremes of the wait times differ. A TRUNCATE changes the number
-    too, but keeps the counters and one of the extremes.
+    For a recreated table, InnoDB's table number and both the minimum and the maximum wait time differ. A TRUNCATE
+    changes the number too, but keeps the counters and one of these two times.
     """
     columns = interval.after.columns(view)
     counters = ", ".join(f'"{c.name}" = null' for c in columns if c.kind == "counter")

@@ -1,4 +1,4 @@
-"""Facts about the server: its identity, its start, and what it measures; each fails alone."""
+"""Facts about the server: its identity, its start, and what it measures. A fact that cannot be read is omitted."""
 
 from __future__ import annotations
 

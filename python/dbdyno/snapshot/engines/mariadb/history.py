@@ -86,7 +86,7 @@ class History:
     """What a server remembers.
 
     Attributes:
-        server: The server, without a password.
+        server: The connection string of the server, without its password.
         version: Its version.
         executed: Executions, sorted by start time.
         counted: Statements, the one with the most time first.

@@ -1,4 +1,4 @@
-"""MariaDB's side of the live screen: the status and the times of the digests."""
+"""MariaDB's side of the live screen: status counters and statement times by digest."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class MariadbLive(Live):
         return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Return texts by digest, each queried once; the server's digests are without literals."""
+        """Return texts by digest, each queried once; the server has replaced their literals."""
         unknown = [one for one in statements if one not in self._texts]
         if unknown:
             marks = ", ".join(["%s"] * len(unknown))
@@ -185,7 +185,7 @@ class MariadbLive(Live):
         """Return the plan that a session's statement runs with, as lines.
 
         Raises:
-            SnapshotError: The server does not report it.
+            SnapshotError: The server does not report the plan.
         """
         try:
             rows = self._rows("show explain for %s", [int(pid)])
@@ -212,7 +212,7 @@ class MariadbLive(Live):
 
 
 def without_values(text: str) -> str:
-    """Return a text with everything in quotes replaced."""
+    """Return a text with everything in quotes replaced by `?`."""
     return _QUOTED.sub("'?'", text)
 
 

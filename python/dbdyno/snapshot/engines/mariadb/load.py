@@ -45,7 +45,7 @@ _LINES = (
     ("sent", ("bytes_sent",), "bytes", 1),
     ("received", ("bytes_received",), "bytes", 1),
 )
-"""Lines of the load profile: label, names of status counters, unit, factor to the unit."""
+"""Lines of the load profile: label, names of status counters, unit, factor for conversion to the unit."""
 
 
 def status(interval: Interval) -> dict[str, float | None]:

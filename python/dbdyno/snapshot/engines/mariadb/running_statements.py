@@ -2,9 +2,9 @@
 
 MariaDB (up to 11.4) reports a statement's digest only when it has ended, and none without the performance schema.
 Therefore a running statement's text is normalized as the server does for a digest (literals to `?`, lists of them to
-`...`, rows of them to one), and so is the text of each digest; equal texts are one statement. A statement without a
-known digest (it has never ended, or digests are off) gets an identifier and a text made by dbdyno. Neither contains
-values.
+`...`, several rows of them to one row), and so is the text of each digest; equal texts are one statement. A statement
+without a known digest (it has never ended, or digests are off) gets an identifier and a text made by dbdyno. Neither
+contains values.
 
     Statements().identifier("select a from t where b in (1, 2) -- x")   # text-6a..., "select a from t where b in (...)"
 
@@ -22,11 +22,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 LONGEST = 4096
-"""Number of characters of a text that are requested."""
+"""Largest number of characters that are requested of a statement's text."""
 TEXTS_MOST = 1_000
-"""Number of texts in the cache from which the cache is cleared."""
+"""Number of cached texts at which the cache is cleared."""
 STATEMENTS_MOST = 10_000
-"""Number of known statements from which the older half is forgotten."""
+"""Number of known statements at which the older half is dropped from memory."""
 NAME_BYTES = 70
 """Largest number of bytes that a name takes: a digest with less room left may have been truncated."""
 OWN_PREFIX = "text-"
@@ -73,7 +73,7 @@ _BEFORE_A_SIGNED = frozenset(
         *("+", "-", "*", "/", "%", "|", "&", "^", "<<", ">>", "||", "&&", ",", "("),
     )
 )
-"""Words after which the server drops the sign of a number; after a comparison it keeps it: `a = -5` is not `a = 5`."""
+"""Words after which the server drops the sign of a number; not after a comparison (`a = -5`)."""
 _LITERALS = ("?", "...")
 _ROWS = ("(?)", "(...)")
 
@@ -107,7 +107,7 @@ class Statements:
         return len(self._keys) - len(self._is)
 
     def learn(self, digests: Iterable[tuple[str, str]]) -> None:
-        """Add digests with their texts in order of increasing time: of two with the same text, the later is used."""
+        """Add digests and their texts, sorted by increasing statement time: the last digest of a text is used."""
         if len(self._digests) >= STATEMENTS_MOST:
             self._digests.clear()
             self._cut.clear()
@@ -195,7 +195,7 @@ def _add_literal(made: list[str], literal: str) -> None:
 
 
 def _close(made: list[str]) -> None:
-    """Add a closing parenthesis: values in parentheses become one row, and rows of the same form become one."""
+    """Add a closing parenthesis, and merge values in parentheses into a row, and rows of the same form into one."""
     if len(made) < 2 or made[-2] != "(" or made[-1] not in _LITERALS:
         made.append(")")
         return

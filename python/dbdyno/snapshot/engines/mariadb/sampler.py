@@ -115,7 +115,7 @@ _LAST = (
     " left join performance_schema.events_statements_current bs"
     " on bs.thread_id = bt.thread_id and bs.nesting_event_id is null"
 )
-"""Joins for the last statement of a session that runs none but holds the lock."""
+"""Joins for the last statement of a session that runs no statement but holds a lock for which others wait."""
 
 
 def _blocking(*, digests: bool) -> str:
@@ -149,7 +149,7 @@ def _blocking(*, digests: bool) -> str:
 
 
 LEARN_S, LEARN_AGAIN_S = 5.0, 30.0
-"""Seconds between queries for new digests: if a new statement has no digest, and if only older ones have none."""
+"""Seconds between queries for new digests: while a new statement has no digest, and while only older ones lack one."""
 _NEW = (
     f"select digest, min(digest_text), max(unix_timestamp(first_seen)) from performance_schema.{STATEMENTS.name}"
     " where digest is not null and unix_timestamp(first_seen) >= %s group by 1 order by sum(sum_timer_wait)"
@@ -179,7 +179,7 @@ class Sampler(Poller):
         return [dataclasses.replace(one, rows=self._renamed(one)) for one in views], looks
 
     def _renamed(self, view: View) -> bytes:
-        """Return the rows with the digests that are known by now."""
+        """Return the rows with dbdyno's identifiers replaced by the digests that are now known."""
         assert isinstance(view.rows, bytes)
         return _OURS.sub(lambda found: f'"{self.statements.digest_of(found[1])}"', view.rows.decode()).encode()
 

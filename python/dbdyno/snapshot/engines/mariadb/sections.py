@@ -1,4 +1,4 @@
-"""The sections of MariaDB's report, in order; each fails alone and says why."""
+"""The sections of MariaDB's report, in order; a section that fails says why."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ NAME = "statement_texts"
 OWN_STATEMENT = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
 """Pattern of a statement that a collector sends before its session is excluded from accounting."""
 OWN_TEXTS_MOST = 2_000
-"""Number of stored texts without a known digest; beyond it, only texts of sessions just seen are kept."""
+"""Largest number of stored texts without a known digest; above it, only texts seen in the last samples are kept."""
 TEXTS_PER_ORDER = 25
-"""Number of top statements in each order whose texts are read."""
+"""Number of top statements per sort order whose texts are read."""
 
 ORDERS = (
     "SUM_TIMER_WAIT",
@@ -59,9 +59,9 @@ def view(
 ) -> View:
     """Return the view of all texts known so far.
 
-    It has the texts of the previous snapshot, of new digests at the top of an order, and of statements that were `seen`
-    in sampled sessions. `ours` are dbdyno's texts of sampled statements whose digest is not known. At most `limit` new
-    texts are read.
+    It has the texts of the previous snapshot, of new digests that are among the top in a sort order, and of statements
+    that were `seen` in sampled sessions. `ours` are dbdyno's texts of sampled statements whose digest is not known. At
+    most `limit` new texts are read.
     """
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
     if sum(one.startswith(OWN_PREFIX) for one in known) > OWN_TEXTS_MOST:
@@ -83,7 +83,7 @@ def view(
 
 
 def top_statements(statements: View, before: Snapshot | None) -> list[str]:
-    """Return the digests at the top of any order of Top SQL, by increase since the previous snapshot or in total."""
+    """Return the digests in any Top SQL list, sorted by increase since the previous snapshot or by total."""
     names = [column.name for column in statements.columns]
     shown = [name for name in ORDERS if name in names]
     at = names.index("DIGEST")

@@ -5,8 +5,8 @@ SUM_, a lifetime's minimum and maximum MIN_ and MAX_. Its picoseconds are conver
 exceed the 64 bits of a Parquet file after some months.
 
 The status has one value per row: values that accumulate go to `global_status`, states to `global_status_now`. The list
-of states below is that of MariaDB 10.11; a number that is not in it counts as a counter, and one that falls is judged
-individually.
+of states below is that of MariaDB 10.11; a number that is not in it counts as a counter, and if it falls, only this
+counter is unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SYSTEM = "('mysql', 'performance_schema', 'information_schema', 'sys')"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table of the performance schema; `keep` is a pattern for its columns besides the keys."""
+    """A table of the performance schema; `keep` is a pattern for the columns to read besides the keys."""
 
     name: str
     keys: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Check whether an instance accepts each of the collector's queries, run with `rownum < 1` so that no row is read.
 
-The queries follow the public reference and were never run against an instance by dbdyno's makers. Users with an
+The queries follow the public reference and were never run against an instance by dbdyno's developers. Users with an
 instance learn here, before the first snapshot, what it refuses and which grant is missing.
 """
 
@@ -33,7 +33,7 @@ def check(dsn: str) -> list[TableRow]:
 
 
 def empty_query(name: str) -> tuple[str, JsonObject]:
-    """Return the query of a script wrapped so that it returns no row, and its parameters."""
+    """Return a script's query, wrapped so that it returns no row, and the parameters of that query."""
     sql = script(name).sql.strip().replace(":ids", ":i0")
     binds = {bind: value for bind, value in (("i0", "-"), ("since_us", 0)) if f":{bind}" in sql}
     return f"select * from (\n{sql}\n) where rownum < 1", binds

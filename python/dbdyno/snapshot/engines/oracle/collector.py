@@ -35,7 +35,7 @@ TEXT_COLUMNS = (
 )
 ORDERS = ("elapsed_time", "cpu_time", "buffer_gets", "disk_reads", "executions", "parse_calls")
 TEXTS_PER_ORDER = 25
-"""Number of top statements in each order whose texts are read."""
+"""Number of top statements per sort order whose texts are read."""
 
 _LITERAL = re.compile(
     r"[nN]?[qQ]'(\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(\S).*?\2)'|[nN]?'(?:[^']|'')*'"
@@ -144,7 +144,7 @@ class OracleCollector(Collector):
 
 
 def top_statements(statements: View) -> list[str]:
-    """Return the identifiers at the top of any order of Top SQL, counted since the instance or the cursor began."""
+    """Return the statements in any Top SQL list, by values since the start of the instance or the cursor."""
     names = [column.name for column in statements.columns]
     rows = [row for row in statements.rows if isinstance(row, tuple)]
     found: dict[str, None] = {}
@@ -155,7 +155,7 @@ def top_statements(statements: View) -> list[str]:
 
 
 def without_literals(text: str) -> str:
-    """Return a statement without its string literals, numbers and comments; hints stay."""
+    """Return a statement without its string literals, numbers and comments; hints are kept."""
     return _LITERAL.sub(lambda found: "" if found[0].startswith(("/*", "--")) else "?", text)
 
 

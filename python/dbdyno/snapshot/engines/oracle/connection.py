@@ -47,7 +47,7 @@ def address(dsn: str) -> Address:
     """Parse a connection string.
 
     Raises:
-        SnapshotError: It is not valid.
+        SnapshotError: The connection string is not valid.
     """
     try:
         parts = urlsplit(dsn)
@@ -111,7 +111,7 @@ def driver() -> Any:
     """Return the module python-oracledb.
 
     Raises:
-        SnapshotError: It is not installed.
+        SnapshotError: python-oracledb is not installed.
     """
     try:
         import oracledb

@@ -2,7 +2,7 @@
 
 The counters live as long as the instance. Another database, or another incarnation of it, is a failover; another start
 of the instance is a restart. Statements age out of the shared pool: if one disappeared, others may have disappeared and
-come back, and a new one did not certainly begin at zero.
+come back, and a new entry did not necessarily begin at zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCOPES = ("cluster", "instance", "segments", "statements")
 
 
 def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
-    """Return the verdict of each scope that is not ok."""
+    """Return a verdict for each scope that is not ok."""
     before, after = interval.before.facts, interval.after.facts
     for name, word, why in (
         ("dbid", "failover", "another database answers at this address"),

@@ -34,7 +34,7 @@ class Script:
 
 @functools.cache
 def script(name: str) -> Script:
-    """Return the script with a name."""
+    """Return the script of this name."""
     text = files("dbdyno.snapshot.engines.oracle").joinpath("sql", f"{name}.sql").read_text("utf-8")
     head = _VIEW.search(text)
     grants = _GRANTS.search(text)

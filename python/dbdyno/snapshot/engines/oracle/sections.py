@@ -1,4 +1,4 @@
-"""The sections of Oracle's report, in order; each fails alone and says why."""
+"""The sections of Oracle's report, in order; a section that fails says why."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def profile(interval: Interval, top: int) -> Part:
 
 @needs("system_event", name="waits", title="Waits by class and event")
 def waits(interval: Interval, top: int) -> Part:
-    """Return the section on foreground waits as the instance added them up, on CPU time, and on sampled sessions."""
+    """Return the section on foreground waits summed by the instance, on CPU time, and on sampled sessions."""
     events = interval.query(
         """select event, wait_class, total_waits_fg as waits,
           time_waited_micro_fg * 1000 as time,

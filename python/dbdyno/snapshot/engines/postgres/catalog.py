@@ -12,7 +12,7 @@ from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES
 from dbdyno.snapshot.engines.postgres.source import Source, text_column
 
 _catalog = functools.partial(Source, scope="now", states=True)
-"""Source of rows of which nothing accumulates: they are read as they are now."""
+"""Constructor of a `Source` for rows without counters: only their current values are read."""
 
 _OPTION = "(select split_part(c, '=', 1) as name, substr(c, strpos(c, '=') + 1) as setting) o"
 _SHOWN_OPTION = (
@@ -145,7 +145,7 @@ CATALOGS = (
     (STATISTICS, 3381),
     (SEQUENCES, 2224),
 )
-"""Sources read only if their catalog was written to, each with the oid of the catalog: the same in every version.
+"""Sources read only if their catalog was written to, each with its catalog's oid, the same in every version.
 
-They are pg_attribute, pg_statistic and so on.
+The catalogs are pg_attribute, pg_statistic and so on.
 """

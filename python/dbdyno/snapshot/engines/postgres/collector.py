@@ -2,7 +2,7 @@
 
 It uses one connection per database and one transaction per snapshot. Values are copied as CSV from COPY into the
 Parquet files without becoming Python objects. No relation is opened except the catalog, so a table locked by DDL does
-not matter. pg_monitor is sufficient; without it, data of other users is missing, and the report says so.
+not block the collector. pg_monitor is sufficient; without it, data of other users is missing, and the report says so.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 APPLICATION_NAME = "dbdyno snap"
 LOGIN_TRANSACTIONS = 2
-"""Number of transactions that the server counts while dbdyno finds it; the beginning of a session counts as one."""
+"""Number of transactions that the server counts while dbdyno connects; the start of a session counts as one."""
 SETUP_TRANSACTIONS = 5
 """Number of transactions of a dbdyno session before its first snapshot.
 
-They are the beginning of the session, three for timeouts and privileges, and one look at the catalog.
+They are the beginning of the session, three for timeouts and privileges, and one query of the catalog.
 """
 _NAMES = [source.name for source in (*CLUSTER, SETTINGS, STORED_SETTINGS, *SIZES, *DATABASE)]
 _DATABASES = """
@@ -266,7 +266,7 @@ class PostgresCollector(Collector):
 
 
 def _no_statements(databases: list[str]) -> View:
-    """Return the view of statements as unreadable, for databases without the extension."""
+    """Return the view of statements marked as unreadable, for databases without the extension."""
     return unread_view(
         STATEMENTS.name,
         STATEMENTS.scope,
@@ -277,7 +277,7 @@ def _no_statements(databases: list[str]) -> View:
 
 
 def _begin(connection: Connection) -> None:
-    """Set the transaction to one consistent snapshot of all statistics, and to standard text formats."""
+    """Make the transaction read one consistent snapshot of all statistics, in standard text formats."""
     import psycopg
 
     connection.execute(

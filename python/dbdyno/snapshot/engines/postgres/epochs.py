@@ -45,7 +45,7 @@ SHARED_VIEWS = (
 
 
 def judge(interval: Ends) -> Verdicts:
-    """Return the verdict of each scope; `("cluster", None)` is that of the whole interval."""
+    """Return a verdict for each scope; the one for `("cluster", None)` applies to the whole interval."""
     found: Verdicts = {}
     cluster = _cluster(interval)
     if cluster is not None:
@@ -106,7 +106,7 @@ def upgraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
-    """Return True if a fact that both ends have differs between them."""
+    """Return True if a fact is known at both ends of the interval and differs."""
     return None not in (old.get(name), new.get(name)) and old[name] != new[name]
 
 

@@ -1,6 +1,6 @@
 """Facts about the server by which epochs are judged: its identity and its start.
 
-Each fact fails alone, because a managed service may hide some of them.
+A fact that cannot be read is omitted, because a managed service may hide some of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OWN_MARK: LiteralString = "/* dbdyno */ "
 
 
 def is_ours(text: str) -> bool:
-    """Return True if a text is from one of dbdyno's sessions: marked, or a savepoint named as its driver does."""
+    """Return True if a text is from one of dbdyno's sessions: marked, or a savepoint with a name from its driver."""
     return OWN_MARK.strip() in text or '"_pg3_' in text
 
 

@@ -5,8 +5,8 @@
 A server's processes are children of the postmaster: the running ones are added up, and ended ones are included in the
 kernel's sum over waited-for children. The process with the pid that the server reports is checked to be the server: it
 and its parent are named `postgres`, and the parent started when the server says it did. In another container, or behind
-a proxy, the check fails, and nothing is reported. Limit: what a collector or a client on this host uses counts as
-others'.
+a proxy, the check fails, and nothing is reported. Limit: what a collector or a client on this host uses counts as used
+by others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PARENT, _TIMES, _STARTED = 1, slice(11, 15), 19
 
 
 def read(backend: int, started_us: int | None, proc: Path = PROC) -> JsonObject:
-    """Return `host` for a snapshot's facts; empty if the server is not on this machine.
+    """Return the entry `host` of a snapshot's facts; empty if the server is not on this machine.
 
     `backend` is the pid, as the server reports it, of the process that serves dbdyno's own session.
     """
@@ -97,7 +97,7 @@ def _of(folder: Path) -> list[str]:
     """Return the fields that follow the name in a process's /proc/PID/stat.
 
     Raises:
-        ValueError: It is not a process of PostgreSQL.
+        ValueError: The process does not belong to PostgreSQL.
     """
     name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
     if not name.startswith(("postgres", "postmaster")):

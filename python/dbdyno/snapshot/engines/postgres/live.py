@@ -175,7 +175,7 @@ class PostgresLive(Live):
         return self._asked(lambda: live_sessions.progress(self._connection, self._progress))
 
     def plan(self, pid: int) -> list[str]:
-        """Return the plan of what a session runs, without executing anything.
+        """Return the plan of the statement that a session runs, without executing anything.
 
         Raises:
             SnapshotError: The plan is not available.

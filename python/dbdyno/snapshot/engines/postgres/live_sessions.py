@@ -27,7 +27,7 @@ PLAN_LOCK_TIMEOUT_MS = 200
 _EXPLAINED = re.compile(
     r"(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:select|with|values|table|insert|update|delete|merge)\b", re.I | re.S
 )
-"""Pattern of statements that are explained.
+"""Pattern of the statements whose plan EXPLAIN may show.
 
 EXPLAIN executes none of them, and the transaction refuses to write whatever else the text contains.
 """
@@ -77,7 +77,7 @@ def sessions(connection: Connection) -> list[Session]:
 
 
 def progress_sql(connection: Connection) -> str:
-    """Return one query over all progress views of this version."""
+    """Return one query over all progress views of this server version."""
     found = []
     for (name,) in connection.execute(
         "select relname::text from pg_class where relname like 'pg\\_stat\\_progress\\_%'"
@@ -102,10 +102,11 @@ def progress(connection: Connection, sql: str) -> list[Progress]:
 
 
 def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
-    """Return the lines of the generic plan of what a session runs.
+    """Return the lines of the generic plan of the statement that a session runs.
 
     Raises:
-        SnapshotError: The session or its statement is not visible, is not explained, or the server refuses.
+        SnapshotError: The session or its statement is not visible, the statement cannot be explained, or the server
+            refuses.
     """
     row = connection.execute("select datname, query from pg_stat_activity where pid = %s", [pid]).fetchone()
     if row is None or not row[1]:

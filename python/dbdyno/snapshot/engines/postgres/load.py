@@ -115,7 +115,7 @@ def _sessions(interval: Interval, rows: list[Row]) -> Table:
 
 
 def _boundaries(interval: Interval) -> list[str]:
-    """Return notes on what may still be missing, because counters are added when a transaction ends."""
+    """Return notes on activity that may be missing, because the server counts it only when a transaction ends."""
     notes = []
     for end in (interval.before, interval.after):
         open_ones = end.facts.get("long_transactions")

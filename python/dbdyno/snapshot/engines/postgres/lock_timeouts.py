@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOGIN_LOCK_MS = 1500
 """Timeout of a login's wait for a lock, in milliseconds."""
 NEXT_READ_LOCK_MS = 50
-"""Timeout of each read after one that timed out, in milliseconds."""
+"""Lock timeout of each read that follows one that timed out, in milliseconds."""
 
 LOCKED = "55P03"
 _NOT_TAKEN = ("unsupported startup parameter", "unrecognized startup option", "options")
@@ -38,7 +38,7 @@ where l.locktype = 'relation' and l.granted and l.mode = 'AccessExclusiveLock' a
 
 
 def open_with_lock_timeout(dsn: str) -> Postgres:
-    """Return the server of a connection string, with a short lock timeout for its logins.
+    """Return the server that a connection string names, with a short lock timeout for its logins.
 
     Raises:
         TargetError: The server does not answer, or a session holds a lock on a system catalog.
@@ -81,7 +81,7 @@ def _limited(dsn: str) -> str | None:
 
 
 def shorten_lock_timeout(connection: Connection) -> str:
-    """Shorten the lock timeout for the rest of this transaction, and describe who holds the lock."""
+    """Shorten the lock timeout for the rest of this transaction, and return in words who holds the lock."""
     import psycopg
 
     try:

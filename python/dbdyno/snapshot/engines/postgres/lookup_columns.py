@@ -7,9 +7,9 @@ import re
 _EQUAL = re.compile(r"(?<!\w)(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
 FEW = 0.01
-"""Largest share of a table's rows per column value with which an index helps a statement that has an aggregate."""
+"""Largest share of a table's rows per column value for which an index helps a statement with an aggregate."""
 COMMONEST = 0.05
-"""Largest share of the most common value with which a column counts as selective."""
+"""Largest share of the most common value for a column to count as selective."""
 
 
 def lookup_columns(text: str) -> frozenset[str]:
@@ -26,7 +26,7 @@ def has_aggregate(text: str) -> bool:
 
 
 def is_selective(values: float, commonest: float) -> bool:
-    """Return True if each value has few rows, for a column with `values` distinct values.
+    """Return True if few rows have the same value, for a column with `values` distinct values.
 
     `commonest` is the share of the most common value.
     """

@@ -1,6 +1,6 @@
 """Active sessions from the memory of a server on this machine: a look per millisecond, which costs the server nothing.
 
-The core reads what each session waits for and works on from shared memory, and sums it up per period
+From shared memory, the core reads what each session waits for and works on, and sums it up per period
 (`reading/activity.rs` of crates/dyno-record). The server is asked only for the names of new sessions, once for each.
 """
 
@@ -118,7 +118,8 @@ class SessionMemory:
     def _rows(self, period: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Return the `ACTIVITY` rows of a period.
 
-        A session that all looks found in one state has a row of its own. The others share rows by their looks.
+        A session that all looks found in the same state gets a row. For all others, `Shares` chooses some of their
+        rows, in proportion to the number of looks that found each state.
         """
         at_us, looks = period["at_us"], max(period["looks"], 1)
         whole: list[tuple[Any, ...]] = []

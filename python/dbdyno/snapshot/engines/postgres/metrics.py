@@ -44,7 +44,7 @@ def part_metrics(batch: Batch) -> list[list[tuple[Metric, float | None]]]:
 
 
 class _Sums:
-    """The sums from which metrics are computed, with one row per part."""
+    """The sums from which metrics are computed, with one row per sub-interval."""
 
     def __init__(self, source: Interval | Batch, pairs: Sequence[Ends]) -> None:
         self.part = "part" if source.part_keys else "0"
@@ -81,7 +81,7 @@ def _statements_sql(source: Interval | Batch) -> str:
 
 
 def _of_part(source: Interval | Batch, sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float | None]]:
-    """Return the metrics of one part; if it has no row, nothing changed in it."""
+    """Return the metrics of one sub-interval; if it has no row, nothing changed in it."""
     found: list[tuple[Metric, float | None]] = []
     if pair.has("pg_stat_database"):
         timed = "active_time" in pair.columns("pg_stat_database")
@@ -123,7 +123,7 @@ def _statements(sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float 
 
 
 def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[int, int]]:
-    """Return how many active sessions the looks saw, and how many of them waited, by part.
+    """Return how many active sessions the looks saw, and how many of them waited, by sub-interval.
 
     Active sessions are sampled too, because the server adds a statement's time only when it ends: its sums show no
     active session before that, and then more sessions than were active.

@@ -90,7 +90,7 @@ _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "t
 
 @needs(VIEW, name="sql", title="Top SQL", what="statements")
 def statements(interval: Interval, top: int) -> Part:
-    """Return the section with the top statements in each order, and their texts."""
+    """Return the section with the top statements in each sort order, and their texts."""
     rows, has = _rows(interval), interval.columns(VIEW)
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
@@ -137,7 +137,7 @@ def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
 
 
 def _rows(interval: Interval) -> list[Row]:
-    """Return one row per statement and database with the interval's numbers."""
+    """Return one row per statement and database with its counts and times over the interval."""
     has = interval.columns(VIEW)
     time = "total_exec_time" if "total_exec_time" in has else "total_time"
     read_time = "shared_blk_read_time" if "shared_blk_read_time" in has else "blk_read_time"
@@ -196,7 +196,7 @@ def _named(row: Row, roles: dict[str, str]) -> Row:
 
 
 def _sd(count: str, time: str) -> str:
-    """Return SQL for the standard deviation of the interval's own calls.
+    """Return SQL for the standard deviation of the time per call within the interval.
 
     It is computed from the lifetime values of both ends by Chan's formula, for a statement with a single entry that was
     not reset between the two ends.
@@ -282,7 +282,7 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[MissingMeasuremen
 
 
 def notes_on_statements(interval: Interval, ours: list[Row]) -> list[str]:
-    """Return notes on how full the extension's table is, what was lost from it, and what is left out."""
+    """Return notes on how full the extension's table is, what it has lost, and which statements are left out."""
     notes = []
     used = int(interval.query(f"select count(*) as n from {interval.ends(VIEW)[1]}")[0]["n"])
     most = setting(interval, "pg_stat_statements.max") or ""

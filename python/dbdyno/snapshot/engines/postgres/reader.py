@@ -1,8 +1,8 @@
-"""Reading of views with one connection, one transaction and one query per view; each view fails alone.
+"""Reading of views with one connection, one transaction and one query per view.
 
 Every view is sent as CSV by COPY, after a savepoint. If the last snapshot of a watch could read all views, the
-savepoints are omitted, and the transaction starts again if a view is refused: a savepoint costs the server 0.05 ms, all
-of them a tenth of a snapshot. A failure is reported with the step that would make the view readable.
+savepoints are omitted, and the transaction starts again if a view is refused: a savepoint costs the server 0.05 ms, and
+all of them take a tenth of a snapshot's time. A failure is reported with the step that would make the view readable.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one connection returned for one view; with a `problem` there are no rows."""
+    """The result of reading one view over one connection; if it has a `problem`, it has no rows."""
 
     columns: tuple[Column, ...]
     data: bytes = b""
@@ -168,7 +168,7 @@ _DATABASE = (
 
 
 def refused_part(error: psycopg.Error, columns: tuple[Column, ...] = ()) -> Part:
-    """Return a part that the server refused, with the first line of its error and the next step."""
+    """Return the `Part` of a view that the server refused, with the first line of the error and the next step."""
     said = str(error).strip().splitlines() or [type(error).__name__]
     return Part(columns, problem=said[0], next_step=_STEPS.get(error.sqlstate or ""))
 

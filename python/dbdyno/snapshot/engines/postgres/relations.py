@@ -105,7 +105,7 @@ def _added(*names: str) -> str:
 
 
 def _without(headings: list[Heading], has: set[str]) -> list[Heading]:
-    """Return the columns, without updates to another page unless the server counts them (from version 16)."""
+    """Return the columns, with updates to another page only if the server counts them (from version 16)."""
     return [one for one in headings if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
 
 

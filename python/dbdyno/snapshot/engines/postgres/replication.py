@@ -63,7 +63,7 @@ def _position(interval: Interval, end: int = 1) -> str:
 
 
 def _beyond(there: str, here: str) -> str:
-    """Return SQL for the distance by which `here` is ahead of `there`; NULL if one is not known (`greatest` gives 0).
+    """Return SQL for the distance by which `here` is ahead of `there`, at least 0; NULL if either is not known.
 
     This server's position is read first, so a standby or slot that advanced meanwhile counts as level with it.
     """

@@ -1,7 +1,7 @@
 """Rows that seldom change, which a watch reads only when they may have changed.
 
 Columns of tables, the planner's statistics, functions, keys, triggers and views are read when their catalog was
-written, settings when the server read its files again.
+written, settings when the server reloaded its configuration files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class CatalogCache:
     def read(self, reader: Reader, source: Source, database: tuple[int, str], written: tuple[object, ...]) -> Part:
         """Return the view's part for a database; `elapsed_ns` is 0 if nothing was read.
 
-        `written` are the counts of writes to the catalogs. A view that is not of these catalogs is always read.
+        `written` are the counts of writes to the catalogs. A view that does not depend on these catalogs is always
+        read.
         """
         places = [at for at, (one, _) in enumerate(CATALOGS) if one is source]
         if not places:
@@ -60,8 +61,8 @@ class CatalogCache:
 class SettingsCache:
     """Reader of the settings that reads them again only if they may have changed.
 
-    A session's settings change when it reloads the server's files (`pg_conf_load_time`, `loaded_us` in the facts), or
-    when a standby is promoted. The SETs of dbdyno's session are always the same.
+    A session's settings change when it reloads the configuration files (`pg_conf_load_time`, `loaded_us` in the facts),
+    or when a standby is promoted. The SETs of dbdyno's session are always the same.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ JIT_COUNTS = {
     "emission_count": "emitted",
     "deform_count": "deformed",
 }
-"""Columns of pg_stat_statements after `jit_`, and their names in the report."""
+"""Names of pg_stat_statements columns without the prefix `jit_`, and the names that the report uses."""
 JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
 
 

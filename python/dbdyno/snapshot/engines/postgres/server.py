@@ -101,11 +101,11 @@ def _positions(interval: Interval) -> list[str]:
 
 
 Lines = dict[str, tuple[str, str, float]]
-"""Of each counter its label, its unit, and the factor to the unit."""
+"""For each counter: its label, its unit, and the factor for conversion to that unit."""
 
 
 def _lines(spec: str) -> Lines:
-    """Return lines from words `counter:label` or `counter:label:unit` (an underscore in a label is a blank)."""
+    """Return the lines that words `counter:label` or `counter:label:unit` specify (`_` in a label is a blank)."""
     found: Lines = {}
     for word in spec.split():
         name, label, unit = [*word.split(":"), "count"][:3]
@@ -165,7 +165,7 @@ _SLRU = columns("name:text hits reads hitrate:ratio written zeroed checked flush
 
 @needs("pg_stat_slru", name="slru", title="SLRU caches", what="SLRU caches", otherwise="PostgreSQL 13 or later")
 def slru(interval: Interval, top: int) -> Part:
-    """Return the section on the caches of transaction status, subtransactions, multixacts and similar."""
+    """Return the section on the caches of transaction status, subtransactions, multixacts and so on."""
     view = "pg_stat_slru"
     rows = interval.query(
         """select name, blks_hit as hits, blks_read as reads,

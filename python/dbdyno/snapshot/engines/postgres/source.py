@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 def text_column(name: str, sql: str = "", kind: str = "text") -> tuple[str, str, str, str, str]:
-    """Return an `extra` column of text; without `sql`, the relation has a column of that name."""
+    """Return an `extra` column of text; without `sql`, it is the relation's column of that name."""
     return sql or name, name, kind, "text", "VARCHAR"
 
 
@@ -22,7 +22,7 @@ class Source:
         appearance: What a row means that only the later snapshot has, as in `View`.
         relation: The relation whose columns are probed.
         rows: The SQL relation from which it is read, if that differs.
-        where: SQL condition of the rows.
+        where: SQL condition that selects the rows.
         scope_by: Column that says which instance of the scope a row belongs to.
         states: True if nothing in it accumulates.
         skip: Columns to leave out.

@@ -1,7 +1,7 @@
 """Texts of statements, read only for those that may be in a report, and stored without literals.
 
 Reading any text makes the extension load all of them (a second for 190 MB). Therefore texts are queried at most once
-per snapshot, and only while an identifier at the top of some order is unknown. PostgreSQL replaces literals by
+per snapshot, and only while the text of one of the top statements is unknown. PostgreSQL replaces literals by
 placeholders in statements that it plans; commands such as ALTER ROLE are kept as typed, and everything in quotes in
 them is removed here.
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 NAME = "statement_texts"
 LONGEST = 20_000
 TEXTS_PER_ORDER = 50
-"""Number of top statements in each order whose texts are read.
+"""Number of top statements per sort order whose texts are read.
 
-It covers what a report shows, and dbdyno's own statements, which a report leaves out and which are the top ones on a
-quiet server.
+The number is larger than what a report shows, because on a quiet server the top statements are dbdyno's own, which a
+report leaves out.
 """
 
 COLUMNS = (
@@ -51,7 +51,7 @@ ORDERS: tuple[tuple[str, ...], ...] = (
     ("wal_bytes",),
     ("blk_read_time", "shared_blk_read_time"),
 )
-"""Columns by which a report sorts statements; of each group the server has at most one."""
+"""Columns by which a report sorts statements; a server has at most one column of each group."""
 
 _QUOTED = re.compile(
     r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)"
@@ -70,8 +70,8 @@ _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 def view(reader: Reader, statements: View, before: Snapshot | None, limit: int, seen: Sequence[str] = ()) -> View:
     """Return the view of all texts known so far.
 
-    It has the texts of the previous snapshot, of new identifiers at the top of an order, and of statements that were
-    `seen` in sampled sessions. At most `limit` new texts are read.
+    It has the texts of the previous snapshot, of new identifiers that are among the top in a sort order, and of
+    statements that were `seen` in sampled sessions. At most `limit` new texts are read.
     """
     import psycopg
 
@@ -117,7 +117,7 @@ def _identifiers(statements: View) -> Set[int]:
 
 
 def top_statements(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
-    """Return the identifiers at the top of any order of Top SQL, by increase since the previous snapshot or in total.
+    """Return the statements in any Top SQL list, sorted by increase since the previous snapshot or by total.
 
     dbdyno's own statements, `ours`, are left out.
     """
@@ -177,14 +177,14 @@ def _query(sql: str) -> list[tuple[Any, ...]]:
 
 
 def without_literals(text: str) -> str:
-    """Return a text with everything in single or dollar quotes replaced; identifiers in double quotes stay."""
+    """Return a text with everything in single or dollar quotes replaced by `'?'`; double quotes are kept."""
     return _QUOTED.sub(lambda found: found[0] if found[0].startswith('"') else "'?'", text)
 
 
 def fingerprint(text: str) -> str:
     """Return a hash that is the same for the same statement on any server and version.
 
-    PostgreSQL's identifiers are not, because up to version 17 they are derived from object numbers. White space, case,
+    PostgreSQL's identifiers differ, because up to version 17 they are derived from object numbers. White space, case,
     numbers, placeholders and the length of lists make no difference.
     """
     plain = re.sub(r"/\*(?!, \.\.\.).*?\*/|--[^\n]*", " ", without_literals(text), flags=re.S)

@@ -58,7 +58,7 @@ def totals(interval: Interval, top: int) -> Part:
 
 
 def _shown(interval: Interval, has: set[str], spec: str = _SPEC) -> str:
-    """Return the specification of columns that this server can fill."""
+    """Return a column specification without the columns that this server cannot fill."""
     lacks = set()
     if setting(interval, "pg_stat_statements.track_planning") != "on" or "plans" not in has:
         lacks.add("plan")

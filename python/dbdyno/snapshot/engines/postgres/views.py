@@ -1,8 +1,8 @@
 """The views of PostgreSQL that are read, and the meaning of their columns, in one table for versions 12 to 19.
 
 The columns are those that the server has: they are probed, never derived from a version. A column that is not in any
-table here is kept: a number counts as a counter, which is what PostgreSQL adds to these views. Milliseconds stay
-milliseconds, as the engine names them; an instant becomes microseconds since 1970, an interval microseconds, a WAL
+table here is kept: a number counts as a counter, because new columns of these views are usually counters. Milliseconds
+stay milliseconds, as the engine names them; an instant becomes microseconds since 1970, an interval microseconds, a WAL
 position bytes.
 """
 

@@ -119,7 +119,7 @@ class Chain:
         return [one for one in self.pieces if isinstance(one, Chunk)]
 
     def parts(self) -> Sequence[JsonObject]:
-        """Return what is known of each sub-interval, in order."""
+        """Return what is known about each sub-interval, in order."""
         return self._parts
 
     @cached_property
@@ -200,7 +200,7 @@ class Chain:
                 yield piece
 
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
-        """Return an SQL relation with a view's rows: one per key and hour for complete hours that are all `good`.
+        """Return an SQL relation with a view's rows: one per key and hour for complete hours with only `good` parts.
 
         Other hours have a row per sub-interval, as in `relation`. The row of a complete hour has the number of one of
         its sub-intervals as `part`, and the latest names.
@@ -262,7 +262,7 @@ def _union(relations: Sequence[str]) -> str:
 def _alike(view: str, pieces: Sequence[Day | Chunk], where: str | None = None) -> list[str]:
     """Return one relation per set of columns, because files with the same columns are read together.
 
-    With `where`, the relations have rows per sub-interval. Hours without rows are left out, unless all are.
+    With `where`, the relations have rows per sub-interval. Hours without rows are left out, unless no hour has rows.
     """
     filled = [piece for piece in pieces if isinstance(piece, Day) or not piece.is_empty(view)]
     pieces = filled or [piece for piece in pieces if piece.shape(view)][:1]

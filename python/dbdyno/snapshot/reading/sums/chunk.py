@@ -290,7 +290,7 @@ def _small(part: Mapping[str, Any]) -> JsonObject:
 
 
 def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> JsonObject:
-    """Return what is known of one sub-interval."""
+    """Return what is known about one sub-interval."""
     pair = batch.pairs[at]
     elapsed = elapsed_ns(pair.before, pair.after)
     scopes = {record.get("scope") for record in pair.after.views.values()}
@@ -312,7 +312,7 @@ def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) ->
 
 
 def _lost(pair: Ends, scope: str, verdict: Verdict, elapsed: int) -> list[int]:
-    """Return [the time before the reset in ns], which was lost, if a bounded table was reset; otherwise []."""
+    """Return a list with the time in ns that was lost by the reset of a bounded table; empty without such a reset."""
     bounded = any(r.get("scope") == scope and r["appearance"] == "entry" for r in pair.after.views.values())
     if verdict.word != "reset" or verdict.at_us is None or not bounded:
         return []

@@ -1,4 +1,4 @@
-"""A day of complete hours on disk: what a long interval needs of it, so that a month opens 30 days and not 720 hours.
+"""A day of complete hours on disk: what a long interval needs from it, so that a month opens 30 days and not 720 hours.
 
     sums/<target>/<day>/<digest>/
         day.json              duration, verdicts, events, how often a session was idle in a transaction
@@ -7,7 +7,7 @@
         transactions.parquet  the longest open transactions
         looks.parquet         a row per combination of what any session was and did, with how often it was seen
         <view>.sum.parquet    the rows of the hours' files of the same name, in their order
-        <view>.parquet        the same of a view with few rows
+        <view>.parquet        the same for a view with few rows
 
 As for hours, the digest is computed from what the day was made of, a folder is written under a temporary name and
 renamed, and all folders may be deleted. `reading/days.py` makes them.
@@ -105,9 +105,9 @@ class Day:
 
     @property
     def is_sampled(self) -> bool:
-        """Return True if the sums of its sampled sessions are cached and may replace the samples."""
+        """Return True if the sums of the day's sampled sessions are cached and may replace the samples."""
         return self.model is not None and bool(self.model["sampled"])
 
     def path(self, name: str) -> Path:
-        """Return the path of one of its files."""
+        """Return the path of one of the day's files."""
         return self.folder / name

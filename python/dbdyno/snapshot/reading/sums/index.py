@@ -33,7 +33,7 @@ from dbdyno.snapshot.store.locks import PACKS
 FOLDER = "sums"
 VERSION = 3
 REWRITE_ROWS = 16
-"""Number of missing or surplus rows in the file from which it is written again."""
+"""Number of missing or surplus rows at which the file is written again."""
 _FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
 _WHERE = ("file", "in", "file_sum", "digest")
 _SAMPLED = ("activity", "blocked", "ash")
@@ -99,7 +99,7 @@ class Index:
         return IndexedSnapshots(numbers, self, store, targets)
 
     def row(self, number: int) -> Row:
-        """Return what is known of a snapshot.
+        """Return what is known about a snapshot.
 
         Raises:
             EvidenceError: The file of the index was deleted meanwhile, and the manifest cannot be read.
@@ -113,7 +113,7 @@ class Index:
         return found
 
     def add(self, numbers: Iterable[int], targets: str | Iterable[str]) -> None:
-        """Add snapshots of a further block, by number; `targets` are their only target, or the target of each."""
+        """Add the numbers of snapshots of another block; `targets` is the target of all, or a list of their targets."""
         if isinstance(targets, str):
             self.numbers.setdefault(targets, []).extend(numbers)
             return
@@ -121,7 +121,7 @@ class Index:
             self.numbers.setdefault(target, []).append(number)
 
     def numbers_with_note(self, note: str) -> set[int]:
-        """Return the numbers of snapshots that may have a note."""
+        """Return the numbers of the snapshots that have this note, according to the index."""
         rows = _query(self.folder, "number", "note = $1", values=[note])
         return {number for (number,) in rows} | {number for number, row in self.fresh.items() if row[6] == note}
 
@@ -182,7 +182,7 @@ def snapshots_around(store: Store, target: str, low: int, high: int) -> IndexedS
 
 
 def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int) -> int:
-    """Return the number of the first of a target's `newest` last snapshots, or 0 if that needs reading the store."""
+    """Return the number of the first of a target's `newest` last snapshots, or 0 if only the store can show it."""
     kept = _LATELY.get(store)
     if kept is not None:
         lights = kept.snapshots_of(store, *(kept.numbers if target is None else (target,)))

@@ -17,7 +17,7 @@ from dbdyno.snapshot.store.records import SnapshotManifest
 TEXTS_MOST = 256
 """Number of parsed texts that are cached: the facts and costs of most snapshots of a server are equal."""
 _CLOCK = re.compile(r'^\{"clock": (\{[^{}]*\})(?:, |(?=\}))')
-"""The clock of a snapshot at the beginning of its facts, whose keys are sorted: it alone differs every time."""
+"""The clock of a snapshot at the beginning of its facts, whose keys are sorted: only the clock differs every time."""
 
 
 class IndexRows(Protocol):
@@ -28,10 +28,10 @@ class IndexRows(Protocol):
         """Return the store's folder."""
 
     def row(self, number: int) -> tuple[Any, ...]:
-        """Return what is known of a snapshot."""
+        """Return what is known about a snapshot."""
 
     def numbers_with_note(self, note: str) -> set[int]:
-        """Return the numbers of the snapshots with a note."""
+        """Return the numbers of the snapshots with this note."""
 
 
 class IndexedSnapshot(Snapshot):
@@ -50,7 +50,7 @@ class IndexedSnapshot(Snapshot):
         object.__setattr__(self, "_holder", ref(holder))  # weak, because the store's index holds this snapshot
 
     def __getattr__(self, name: str) -> Any:
-        """Look the row up on first use."""
+        """Look up the snapshot's row in the index when `_row` is first used."""
         if name != "_row":
             raise AttributeError(name)
         found = self._index.row(self._number)
@@ -92,7 +92,7 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def own_session(self) -> int | None:
-        """Return the server's number of the session that took the snapshot, or None if it is not known."""
+        """Return the server's identifier of the session that took the snapshot, or None if it is not known."""
         found: int | None = self._row[12]
         return found
 
@@ -150,7 +150,7 @@ class IndexedSnapshots(Sequence[IndexedSnapshot]):
         return IndexedSnapshot(self.numbers[at], self._index, holder)
 
     def with_note(self, note: str) -> list[IndexedSnapshot]:
-        """Return the snapshots that were taken with a note."""
+        """Return the snapshots that were taken with this note."""
         wanted = sorted(self._index.numbers_with_note(note).intersection(self.numbers))
         found = (self[bisect_left(self.numbers, number)] for number in wanted)
         return [one for one in found if one.note == note]

@@ -1,4 +1,4 @@
-"""Like `batch`, but one sub-interval after the other, for engines whose rules look at two snapshots at a time."""
+"""Like `batch`, but one sub-interval at a time, for engines whose rules look at two snapshots at a time."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def _schema(number: int) -> str:
 
 
 def _table(pair: Any, view: str) -> str:
-    """Return the table of a pair, which is itself an interval."""
+    """Return the table of a view's differences for a pair, which is itself an interval."""
     return str(pair.table(view))

@@ -1,8 +1,8 @@
 """The sum over the sub-intervals of an interval, as SQL.
 
-Rows are folded twice, with the same meaning: the parts of an hour into a row per key (cached with them), and hours into
-the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of sub-intervals without a
-known difference; `least` says that an entry was evicted, so that the count is a lower bound.
+Rows are folded (added up) in two steps: the sub-intervals of an hour into a row per key, which is cached, and then the
+hours into the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of sub-intervals
+without a known difference; `least` says that an entry was evicted, so that the count is a lower bound.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _same(left: Sequence[str], right: Sequence[str]) -> str:
 
 
 def _shown(sides: Sides, summed: set[str]) -> list[str]:
-    """Return the select list without the keys; `summed` are the columns that `s` has too.
+    """Return the select list without the keys; `summed` are the columns that the sums (`s`) have too.
 
     It is short, because an interval has a dozen of these queries: parsing them took more time than reading the rows.
     """

@@ -2,8 +2,8 @@
 
 Each turn of a block has, per cell, the differences of the counters between two of the cell's own collections. A cell
 counts in a block only if its counters are valid in every turn of it, so that all arms refer to the same cells. The
-metric that the cells measure both with the flash log off and on is the time of all redo write requests (FL_RQ_TM_W /
-FL_RQ_W); its log ratio within a block is one observation, as in every run.
+metric that the cells measure both with the flash log off and on is the mean time of all redo write requests (FL_RQ_TM_W
+/ FL_RQ_W); its log ratio within a block is one observation, as in every run.
 
 Limits: cells measure only their own I/O, not the time of a commit. The writes of other databases are in the same
 counters.
@@ -73,7 +73,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 
 def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[list[list[Turn]], list[Block]]:
-    """Return the turns of each arm (a list per arm, one turn per block that counts), and these blocks."""
+    """Return the turns of each arm (a list per arm, one turn per block that counts), and the blocks that count."""
     names = [arm["name"] for arm in run.manifest.arms]
     cells = set(run.manifest.iorm["cells"])
     found: dict[tuple[int, str], tuple[list[Reading], list[Reading]]] = {}

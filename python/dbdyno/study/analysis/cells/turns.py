@@ -23,7 +23,7 @@ METRICS = (
 
 @dataclass
 class Turn:
-    """Counters of the cells that count, in one turn: difference and rate per second by metric, summed over the cells.
+    """Counters in one turn: difference and rate per second by metric, summed over the cells that count.
 
     `disk` has the same for the metrics of hard disks.
     """

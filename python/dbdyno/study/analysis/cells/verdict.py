@@ -182,7 +182,7 @@ def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[s
 
 
 def _slow_on_both(turn: Turn) -> float:
-    """Return the outliers per million redo writes that were slow on both copies, or bypassed the flash log."""
+    """Return, per million redo writes, the outliers that were slow on both copies or bypassed the flash log."""
     slow = turn.difference("FL_ACTUAL_OUTLIERS") + turn.difference("FL_SKIP_OUTLIERS")
     writes = turn.difference("FL_RQ_W")
     return slow * 1e6 / writes if writes > 0 else math.nan
@@ -298,7 +298,7 @@ def _identity(turns: list[list[Turn]]) -> Gate:
 
 
 def _conditions(run: Run, blocks: list[Block]) -> list[Caution]:
-    """Return what was wrong with the conditions, each with its next step."""
+    """Return warnings about the conditions of the run, each with its next step."""
     found = []
     marks: dict[str, int] = {}
     for block in (block for block in run.blocks() if block.kind == "measure"):

@@ -34,7 +34,7 @@ RISKY = {
     "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
 }
 UNSAFE_VALUES = ("off", "0", "2")
-"""Values of those settings that risk a loss of commits: with 0 or 2, a commit does not wait for the flush."""
+"""Values of the `RISKY` settings that make them unsafe: with 0 or 2, a commit does not wait for the flush."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def gates_between_arms(gate_input: GateInput) -> Iterator[Gate]:
 
 
 def gates_of_run(gate_input: GateInput) -> Iterator[Gate]:
-    """Yield gates within a run, whatever its arms: violated laws of a model, or effects of real time."""
+    """Yield the gates that concern the run and not its arms: a model's invariants, or effects of real time."""
     if gate_input.virtual:
         yield from _invariants(gate_input.measures.arms[0].blocks)
         return
@@ -222,7 +222,7 @@ def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> 
 
 
 def _lost_gates(gate_input: GateInput, losses: list[Losses], words: LossWording) -> Iterator[Gate]:
-    """Yield a gate for each arm, and one for each arm and base that both pass it; one gate only if nothing was lost."""
+    """Yield a gate per arm, and one per arm and base if both passed theirs; a single gate if no arm lost anything."""
     from dbdyno.stats.gates import Gate
     from dbdyno.stats.gates_losses import equal_losses, few_losses
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def gates(blocks: Sequence[Block]) -> Iterator[Gate]:
-    """Yield the gates of the hosts; none for a load from this machine alone."""
+    """Yield the gates of the hosts; none for a load from this machine only."""
     from dbdyno.stats.gates_hosts import host_start_gate, hosts_alike
 
     found = [block.report["hosts"] for block in blocks if block.report.get("hosts")]

@@ -1,7 +1,7 @@
 """Search for gaps in which no session of a run got an answer: a stalled server or load generator.
 
 Only blocks that can contain a stall are searched: those with a transaction that lasted as long as a stall, and those
-that took longer than usual by that time.
+that took longer than usual by at least that time.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """The run, and how it went."""
+    """Facts about the run: what was run, and how it went."""
 
     id: str | None = documented_field()
     title: str | None = documented_field()
@@ -64,7 +64,7 @@ class WithheldArm:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer of the run to its question."""
+    """The run's answer to its question."""
 
     decision: str | None = documented_field(
         "`faster`, `slower`, `same`, `unclear`, `provisional`, `no verdict`, `failed`, `found`, `not found`, "
@@ -77,7 +77,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """An arm and what it did, over all operations that count."""
+    """An arm and its results over all operations that count."""
 
     index: int | None = documented_field()
     name: str | None = documented_field()
@@ -132,7 +132,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class ClassicalTest:
-    """A classical test over all operations."""
+    """A classical statistical test over all operations."""
 
     arm: int | None = documented_field()
     baseline: int | None = documented_field()

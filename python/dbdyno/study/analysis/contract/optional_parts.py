@@ -40,7 +40,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Effect of the order of a flow's steps on its time, in one engine."""
+    """Effect of the order of a data flow's steps on its time, in one engine."""
 
     engine: str | None = documented_field()
     lines: int | None = documented_field("rows of the largest table")
@@ -54,7 +54,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What a database got from a storage that several databases share."""
+    """What one database got from storage that several databases share."""
 
     arm: int | None = documented_field()
     database: str | None = documented_field()

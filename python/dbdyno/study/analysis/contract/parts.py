@@ -10,7 +10,7 @@ from typing import Literal, NotRequired, TypedDict
 from dbdyno.stats.comparison import ComparisonRow
 
 OptionalNumbers = list[float | None]
-"""Numbers of which some are unknown (None)."""
+"""Numbers, some of which are unknown (None)."""
 
 
 class LatencyDistribution(TypedDict):
@@ -67,7 +67,7 @@ Waited = TypedDict("Waited", {"arm": int, "class": str, "event": str, "samples":
 
 
 class TimeSeries(TypedDict):
-    """A measure of an arm (null: of all arms together) over time, with one value per stretch."""
+    """A measure of an arm (null: of all arms together) over time, with one value per stretch of time."""
 
     measure: str
     unit: str
@@ -252,7 +252,7 @@ class ArmPairRow(TypedDict):
 
 
 class RaceRow(TypedDict, total=False):
-    """Log writes of one arm to flash and disk at once, by which ended first; the last three keys only for cells."""
+    """Log writes of one arm to flash and disk at once, by which ended first; only cells have the last three keys."""
 
     arm: int
     races: int
@@ -356,7 +356,7 @@ class LogRow(TypedDict):
 
 
 class LineSide(TypedDict):
-    """A line of one set of traces; `scaled_ns` is per execution by the client, or the total."""
+    """A line of one set of traces; `scaled_ns` is the time per execution by the client, or the total time."""
 
     count: int
     total_ns: int
@@ -378,7 +378,7 @@ LineRow = TypedDict(
         "metrics": list[ComparisonRow],
     },
 )
-"""A line of two sets of traces, or of one (`only_in`); `difference_ns` is per execution by the client or in total."""
+"""A line in two sets of traces, or in one (`only_in`); `difference_ns` is per client execution or the total."""
 
 
 class HighQuantile(TypedDict):

@@ -29,7 +29,7 @@ class JudgeRow(TypedDict, total=False):
 
 
 class RunRow(TypedDict, total=False):
-    """The run, and how it went."""
+    """Facts about the run: what was run, and how it went."""
 
     id: str
     title: str
@@ -62,7 +62,7 @@ class WithheldRow(TypedDict):
 
 
 class VerdictRow(TypedDict, total=False):
-    """The answer of the run to its question."""
+    """The run's answer to its question."""
 
     decision: str
     headline: str
@@ -71,7 +71,7 @@ class VerdictRow(TypedDict, total=False):
 
 
 class ArmRow(TypedDict, total=False):
-    """An arm and what it did."""
+    """An arm and its results."""
 
     index: int
     name: str
@@ -101,7 +101,7 @@ class MetricRow(ComparisonRow, total=False):
 
 
 class TestRow(TypedDict):
-    """A classical test over all operations."""
+    """A classical statistical test over all operations."""
 
     arm: int
     baseline: int
@@ -122,7 +122,7 @@ class RatioRow(TypedDict):
 
 
 class OrderRow(TypedDict, total=False):
-    """Effect of the order of a flow's steps in one engine."""
+    """Effect of the order of a data flow's steps on its time, in one engine."""
 
     engine: str
     lines: int
@@ -135,7 +135,7 @@ class OrderRow(TypedDict, total=False):
 
 
 class DatabaseRow(TypedDict, total=False):
-    """What a database got from a storage that several databases share."""
+    """What one database got from storage that several databases share."""
 
     arm: int
     database: str
@@ -210,7 +210,7 @@ class MethodRow(TypedDict, total=False):
 
 
 class Figures(TypedDict, total=False):
-    """Data of the figures: parallel arrays."""
+    """Data of the figures, as parallel arrays."""
 
     distribution: list[parts.LatencyDistribution]
     quantile_ratio: list[parts.QuantileRatios]

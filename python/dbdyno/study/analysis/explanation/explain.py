@@ -209,7 +209,7 @@ def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
 
 
 def _per_transaction(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
-    """Return the total `name` per transaction of each arm's processes, from the host; None if either is unknown."""
+    """Return the total `name` per transaction of each arm's processes, as the host measured; None if unknown."""
     if not all(side.cpu_count.sum() for side in sides):
         return None
     one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)

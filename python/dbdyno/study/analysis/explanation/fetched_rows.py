@@ -22,7 +22,7 @@ from dbdyno.study.analysis.explanation.objects import ObjectCounters, transactio
 from dbdyno.study.analysis.measured.measures import ArmMeasures
 
 AGREES = 1.3
-"""Largest ratio of counted rows to the sessions' fetched rows that is accepted; large, as a warm-up is short."""
+"""Largest ratio of counted rows to the sessions' fetched rows that is accepted; high, because a warm-up is short."""
 ROUNDING = 5.0
 """Difference in rows per transaction up to which both counts always agree."""
 

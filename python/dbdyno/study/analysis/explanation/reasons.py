@@ -176,7 +176,7 @@ def _slow_reads(pair: Pair) -> Reason | None:
 
 
 def _station(pair: Pair) -> Reason | None:
-    """Return a reason if requests to a model's device took longer, or the device is another one."""
+    """Return a reason if requests to a model's device took longer, or if the arms use different devices."""
     slow, fast = pair.stations
     nothing = Station(0.0, 0.0)
     more = {

@@ -39,7 +39,7 @@ UNSAMPLED = "a run was imported, and files of other programs contain no waits"
 
 
 def explain_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
-    """Return `why` of a run; empty for kinds whose arms are not compared one by one."""
+    """Return `why` of a run; empty for kinds of run whose arms are not compared one by one."""
     kind, level = run.manifest.kind, run.manifest.plan["judge"]["level"]
     if kind not in KINDS:
         return []
@@ -139,7 +139,7 @@ def _explained_arms(measures: Measures, model: Model) -> list[tuple[int, int]]:
 def explain_pair(
     connections: tuple[Any, Any], runs: tuple[Run, Run], arms: list[ArmMeasures], *, without: Any, level: float
 ) -> list[Any]:
-    """Explain the base arms of two runs compared with each other."""
+    """Explain the difference between the base arms of two runs."""
     both = list(zip(connections, arms, runs, strict=True))
     base, other = (_side(own, arm, run, name=arm.label) for own, arm, run in both)
     counts: list[ArmCounters | None] = [

@@ -18,7 +18,7 @@ from dbdyno.study.analysis.explanation.pair import Pair, ratio_of
 SAME = 1.1
 """Largest ratio that counts as equal work: PostgreSQL's counters may miss a second, or include others' work."""
 SAME_MOST = 0.5
-"""Largest difference per transaction that always counts as equal work, such as rare statements on a catalog."""
+"""Largest difference per transaction that counts as equal work at any ratio, for example from catalog queries."""
 WORK_MEASURES = {
     "rows_read": "rows read",
     "rows_written": "rows written",
@@ -26,7 +26,7 @@ WORK_MEASURES = {
     "rows_temporary": "rows put in temporary tables",
     "blocks": "blocks touched",
 }
-"""Units in which work is counted, by the names of `Pair.values`."""
+"""Units in which work is counted, by the names that `Pair.values` takes."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dbdyno.study.analysis.explanation.pair import Pair, Reason, ratio_of
 MORE = 1.3
 """Ratio of blocks or rows above which a transaction does different work."""
 READ_NS, ROW_NS = 50_000, 200
-"""Longest time [ns] of a block read from the page cache, and of a row of a scan.
+"""Longest time [ns] to read a block from the page cache, and to read a row in a scan.
 
 Additional blocks or rows can be the cause of a difference only if, at these times, they explain a tenth of it.
 """
@@ -29,7 +29,7 @@ ROWS_LEAST = 50.0
 SCANS_LEAST = 0.05
 """Smallest number of scans of a table per transaction that is reported."""
 UNUSED = 0.01
-"""An index is unused in an arm if the arm reads less than this share of the rows that the other arm reads by it."""
+"""An index is unused in an arm if the arm reads less than this share of the rows that the other arm reads with it."""
 SCANNED = "by full scan (Handler_read_rnd_next)"
 """Description of how MariaDB reads rows for which it uses no index."""
 

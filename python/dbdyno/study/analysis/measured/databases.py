@@ -1,9 +1,9 @@
 """Share of a model's storage that each of several databases gets.
 
-The values are transactions, disk I/O with each database's share, and the time that I/O waited in the cells for its
-turn. A run reads the cells' counters by database three times: at the end of the warm-up, when the first session of the
-studied database ends, and at the end of the run. The time between the first two readings counts, during which all
-sessions of all databases work. Cells count each copy of a mirrored write.
+The values are transactions, disk I/O with each database's share, and the time that I/O waited in the cells' queues. A
+run reads the cells' counters by database three times: at the end of the warm-up, when the first session of the studied
+database ends, and at the end of the run. The time between the first two readings counts, during which all sessions of
+all databases work. Cells count each copy of a mirrored write.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def rows_of_run(connection: Any, measures: Measures, level: float) -> list[Datab
     """Return a row per arm and database, the studied database first; empty if a machine has one database.
 
     A row has transactions and I/Os per second of virtual time (`disk_per_s`, `flash_per_s`), the database's `share` of
-    the disks' I/Os with the interval over blocks, and `wait_ns`, the time that an I/O waited for its turn.
+    the disks' I/Os with the interval over blocks, and `wait_ns`, the mean time that an I/O waited in a cell's queue.
     """
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [list(COUNTERS.values()), blocks]).fetchall()

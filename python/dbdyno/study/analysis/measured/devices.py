@@ -1,8 +1,8 @@
 """Statistics of a model's stations per arm: utilisation, queue, throughput, times, Little's law.
 
-A station is anything that serves one request after the other: a disk, a flash card, a channel of a host adapter, the
-cores. Stations whose names differ only in numbers (`disk.0`, `disk.1`; `CD_00_cell01`, `CD_01_cell01`) are combined
-into one row, with means over the stations and the utilisation of the busiest.
+A station is anything that serves requests from a queue: a disk, a flash card, a channel of a host adapter, the cores.
+Stations whose names differ only in numbers (`disk.0`, `disk.1`; `CD_00_cell01`, `CD_01_cell01`) are combined into one
+row, with means over the stations and the utilisation of the busiest.
 """
 
 from __future__ import annotations

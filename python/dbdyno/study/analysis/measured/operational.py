@@ -1,7 +1,7 @@
 """Operational laws checked on a run: identities between counted quantities, independent of any distribution.
 
-    Little         sessions in a transaction = throughput x its time, at most the arm's sessions
-    utilisation    CPU of servers and load = their share of the host's busy processors, at most all of it
+    Little         sessions in a transaction = throughput x a transaction's time, at most the arm's sessions
+    utilisation    CPU of servers and load = their share of the host's busy processors, at most 100 %
     forced flow    syncs of the log that were timed, and commits that clients saw = those that the server counted
     Little         requests at the busiest disk = their rate x their time
 
@@ -23,14 +23,14 @@ TOLERANCE = 0.02
 """Relative difference up to which a law holds."""
 FLOW_TOLERANCE = 0.05
 IDLE = 0.10
-"""Share of time between transactions above which the client is reported as part of the measurement."""
+"""Share of sessions' time between transactions above which the client is reported as part of the measurement."""
 OTHERS = 0.05
-"""Share of the processors used by other programs above which it is reported."""
+"""Share of the processors used by other programs above which that use is reported."""
 
 LAG_NS = 1_000_000_000
 """Maximum delay of the counters of PostgreSQL's sessions at either end of the measured time [ns]."""
 LONG_NS = 20 * LAG_NS
-"""Measured time above which such counters are compared [ns]."""
+"""Measured time above which the counters of PostgreSQL's sessions are compared [ns]."""
 DISK_TOLERANCE = 0.10
 
 _HOST = """

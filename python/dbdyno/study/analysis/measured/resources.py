@@ -51,7 +51,7 @@ select arm, sum(value) from (
   group by all having count(*) > 1)
 group by arm
 """
-"""Query of the log written during each arm's turns, which includes log that others wrote at the same time."""
+"""SQL query for the bytes of log written during each arm's turns, including log that others wrote then."""
 COLD_BYTES = 1024
 """Bytes per transaction above which sessions are said to read from the storage."""
 BLOATED = 1.5
@@ -106,7 +106,7 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
 
 
 def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
-    """Return the row with CPU time from the scheduler, if known, divided into user and system mode as the ticks are."""
+    """Return the row with CPU time from the scheduler, if known, split into user and system time like the ticks."""
     ticks = _cpu(row)
     if on_cpu is None or not ticks:
         return row

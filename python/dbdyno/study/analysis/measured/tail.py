@@ -1,4 +1,4 @@
-"""Comparison of the tails of two arms: which arm has more of the longest operations of both together."""
+"""Comparison of the tails of two arms: which arm has more of the longest operations of both arms together."""
 
 from __future__ import annotations
 

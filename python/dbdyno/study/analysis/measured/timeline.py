@@ -80,7 +80,7 @@ def _length_s(block: Block) -> tuple[float, float]:
 def _gap_s(before: Block, block: Block, usual_s: float, resumed: bool) -> tuple[float, float]:
     """Return the time between two blocks, and how far the clock was set forward or back in it [s].
 
-    Both are 0 for a model, whose blocks are a day apart, which has no meaning.
+    Both are 0 for a model, because the day between two of its blocks has no meaning.
     """
     gap = (block.started_ns - before.ended_ns) / 1e9
     if "invariants" in block.report:

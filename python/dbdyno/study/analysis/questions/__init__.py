@@ -1,1 +1,1 @@
-"""Questions other than which arm is faster, with one file each for their values and their verdict."""
+"""Questions other than which arm is faster: one file per question computes its values and its verdict."""

@@ -1,4 +1,4 @@
-"""Comparison of methods that load rows: rows per second of each method, and the share of its time for start-up.
+"""Comparison of methods that load rows: rows per second of each method, and its start-up time.
 
 If there are few rows, a method that starts programs spends most of its time on starting them; then only start-ups are
 compared.

@@ -1,4 +1,4 @@
-"""Comparison of the orders of a flow's steps: the cost of the order as written, and the effect of the optimizer.
+"""Comparison of orders of a data flow's steps: the cost of the order as written, and the effect of the optimizer.
 
 For each engine and size there are four ratios of mean times, each with an interval over blocks. All intervals of a run
 hold jointly at the confidence level (Bonferroni, as in `stats.levels`).
@@ -62,7 +62,7 @@ class Ratio:
         return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
 
     def choose(self, alike: str, slower: str, faster: str, unknown: str) -> str:
-        """Return the word for what is certain of the ratio."""
+        """Return the one of these four words that describes what is certain about the ratio."""
         return alike if self.alike else slower if self.slower else faster if self.faster else unknown
 
     def row(self) -> RatioRow:

@@ -1,7 +1,7 @@
-"""Analysis of a sweep: throughput and time as functions of an increasing number, with one curve per setting.
+"""Analysis of a sweep: throughput and time as functions of one factor, with one curve per setting.
 
-The increasing number is the property with the most different values, preferably the sessions (`factors.axis_of`). The
-curves are named after all other differences between the arms. Intervals are over blocks.
+The factor on the axis is the one with the most levels, preferably the sessions (`factors.axis_of`). The curves are
+named after all other differences between the arms. Intervals are over blocks.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Account:
-    """Account of one set of traces: its parts, its statements, and the counts of the client."""
+    """Account of one set of traces: its parts, its statements, and the client's counts."""
 
     parts: tuple[Part, ...]
     statements: dict[str, Statement]

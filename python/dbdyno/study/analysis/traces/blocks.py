@@ -2,9 +2,9 @@
 
 The unit of inference is the block: a pair of files if files were paired, else a session if both sets have several that
 do a similar amount of work, else a file. Sessions that did almost nothing (one that only connected, a background
-process) are not blocks. Within one trace nothing is independent. If a set has too few of these, the calls or waits of
-each line are divided, in time order, into batches with about the same number of calls or waits, and each batch is a
-block of that line. A *line* is an event, a kind of call, or a statement.
+process) are not blocks. Within one trace nothing is independent. If a set has too few sessions or files, the calls or
+waits of each line are divided, in time order, into batches with about the same number of calls or waits, and each batch
+is a block of that line. A *line* is an event, a kind of call, or a statement.
 
 The functions need the tables that `account` creates.
 """
@@ -54,7 +54,7 @@ class Blocks:
 
 
 def unit_of(sets: tuple[Traces, Traces]) -> Unit:
-    """Return what is a block (session, file or batch) in two sets whose files are not paired."""
+    """Return the unit that serves as a block (session, file or batch) in two sets whose files are not paired."""
     for unit in ("session", "file"):
         if min(_heavy(s, unit) for s in sets) >= BLOCKS_LEAST:
             return unit
@@ -163,7 +163,7 @@ def block_values(traces: Traces, blocks: Blocks) -> Numbers:
 
 
 def _sums(traces: Traces) -> list[TableRow]:
-    """Return sums over each block."""
+    """Return sums of executions, transactions, times, CPU and waits for each block."""
     return traces.rows(
         f"""
         with inside as (

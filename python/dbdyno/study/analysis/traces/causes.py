@@ -33,7 +33,7 @@ Locks = tuple[Mapping[str, LockWaits], Mapping[str, LockWaits]]
 """By event, what lock holders did during the waits for locks, for each of the two sets."""
 READS = "physical reads"
 MOSTLY = 0.5
-"""Share of the time of waits for a lock above which what its holders did is named as their cause."""
+"""Share of the wait time for a lock above which the activity of its holders is named as the cause."""
 LONGER, MUCH_LONGER = 1.3, 3.0
 """Growth above which the holders' own activity is said to take longer.
 

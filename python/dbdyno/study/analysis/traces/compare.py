@@ -203,7 +203,7 @@ def _comparisons(
 
 
 def _per(explained: Explanation, blocks: tuple[Blocks, Blocks]) -> str:
-    """Return the unit per which the time of a block is computed: execution, transaction, or empty for none.
+    """Return the unit by which block times are divided: execution, transaction, or empty for none.
 
     If both sets did the same work, it is empty if the blocks are neither sessions nor files, or if the numbers of
     executions differ and the transactions are not alike.

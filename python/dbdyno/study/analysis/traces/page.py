@@ -77,7 +77,7 @@ def arm(at: int, traces: Traces, blocks: Blocks, account: Account, values: Any, 
 def _sessions(traces: Traces, count: int) -> str:
     """Return the number of sessions as text, such as `7 sessions, 1 of them without a call`.
 
-    A session without a call is in no comparison.
+    A session without a call is not part of any comparison.
     """
     called = traces.rows("select count(distinct session) as n from calls")[0]["n"]
     left = count - called

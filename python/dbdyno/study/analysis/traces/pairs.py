@@ -1,8 +1,8 @@
 r"""Pairing of the files of two sets by their names: the same job, traced before and after.
 
 A pattern such as `ms-(\d+)` extracts the key from a file's name: the contents of its groups, or the whole match if it
-has no groups. All files of one key are one side of a pair; files without a counterpart are left out of the comparison,
-and their names are reported.
+has no groups. All files of a set with the same key form one side of a pair; files without a counterpart are left out of
+the comparison, and their names are reported.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ NOTABLE = 1.1
 NOTABLE_GETS = 1.25
 """Ratio above which buffer gets count as changed; it is larger because read consistency makes gets vary."""
 PLAN_SHARE = 0.1
-"""Smallest share of a statement's time for plans of only one set that counts as a change of plan."""
+"""Smallest share of a statement's time in plans that only one set has, to count as a change of plan."""
 MOST = 30
 
 

@@ -52,7 +52,7 @@ _CHOSEN = {"response": "true", "database": "not is_network", "cpu": "is_call"}
 
 
 def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
-    """Return the strata of a total by owner; the table that `make_batches` creates is required."""
+    """Return the strata of a total by owner, read from the table that `make_batches` creates."""
     import numpy as np
 
     from dbdyno.stats.stratified import Stratum
@@ -71,7 +71,7 @@ def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
 
 
 def make_batches(traces: Traces) -> None:
-    """Create the table `batches` with the sums of each batch of each stratum; the tables of `account` are required.
+    """Create the table `batches` with the sums of each batch of each stratum, from the tables that `account` creates.
 
     The tables of `make_turns` are freed before the calls are read.
     """

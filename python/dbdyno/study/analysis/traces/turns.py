@@ -52,7 +52,7 @@ from turn_rows left join turn_owners using (owner_code) join turn_kinds using (k
 
 
 def make_turns(traces: Traces) -> None:
-    """Create a view `turns`: the waits between calls, each with its owner and whether it is idle; needs `owned`."""
+    """Create a view `turns`: the waits between calls, each with its owner and whether it is idle; it reads `owned`."""
     connection = traces.connection
     connection.execute(_NAMES)
     waits = arrays(traces, _WAITS)

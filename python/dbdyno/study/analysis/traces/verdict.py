@@ -29,15 +29,15 @@ WHOSE = {"execution": "An execution of the client in ", "transaction": "A transa
 MANY_TIMES = 3.0
 """Ratio of executions above which the numbers of executions are reported before the reasons."""
 MIX_LEAST = 0.5
-"""Share of a set's executions, by statements that it executes more often, above which it did different work."""
+"""Share of a set's executions, in statements that it runs more often, above which its mix of statements differs."""
 REASONS = 5
 REASON_LEAST = 0.04
 """Share of the difference above which the verdict names a reason, if that is also 1 % of the longer time."""
 INSIDE_LEAST = 0.25
-"""Share of the difference of the database times above which a reason is named after them."""
+"""Share of the difference of the database times above which the reason for that difference is named."""
 ALONE = 5
 SINGLE = 0.5
-"""Share of the difference in calls made once above which it is unknown whether the difference would repeat."""
+"""Share of the difference from calls made only once, above which it is unknown whether it would repeat."""
 
 
 @dataclass(frozen=True)
