@@ -163,7 +163,7 @@ const ASKED_FOR: Duration = Duration::from_secs(5);
 pub struct LastQueries(Vec<i64>);
 
 impl LastQueries {
-    /// Returns the times for this number of sessions, with no query made yet.
+    /// Creates the record for this number of sessions; the server has not been queried about any of them yet.
     pub fn new(sessions: usize) -> Self {
         Self(vec![0; sessions])
     }

@@ -33,7 +33,8 @@ pub struct Tally {
     pub waited_ns: u64,
 }
 
-/// A class whose waits took less than this multiple of its probes' cost is removed before the statements.
+/// A class of waits is removed earlier than the statements are if its waits took less than this multiple of the cost of
+/// its probes.
 const WORTH: u64 = 10;
 /// A step whose cost is less than this fraction (1/20) of the total is kept.
 const LITTLE: u64 = 20;

@@ -43,7 +43,7 @@ CELLS = "cells"
     "--think-time",
     default="1s",
     metavar="TIME",
-    help="Traces: a wait for the client of this length or more is think time.",
+    help="Traces: a wait for the client that takes this long or longer is think time.",
 )
 @option_with_default(
     "--threshold",

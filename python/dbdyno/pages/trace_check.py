@@ -50,7 +50,7 @@ def _answer(model: Analysis) -> tuple[Tone, str]:
         return "doubt", f"{fmt.count(left)} {'piece was' if left == 1 else 'pieces were'} not read"
     if model.get("ok") is False:
         return "doubt", "read whole, but something does not hold"
-    return "good", "everything was read, and the time closes"
+    return "good", "everything was read, and the times add up"
 
 
 def _file(at: int, file: Entry) -> Section:
@@ -88,7 +88,7 @@ def _closes(closes: Any) -> list[str]:
 
     whole, calls, between, rest = times("elapsed", "call", "between", "unexplained")
     cpu, inside, unaccounted = times("cpu", "wait_inside", "unaccounted")
-    word = "The time closes" if closes.get("closes", True) else "The time does not close"
+    word = "The times add up" if closes.get("closes", True) else "The times do not add up"
     return [
         f"{word}: {whole} s = {calls} in calls + {between} in waits between them + {rest} that nothing explains",
         f"Calls: {calls} s = {cpu} CPU + {inside} in waits + {unaccounted} unaccounted for",

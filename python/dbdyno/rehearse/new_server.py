@@ -154,7 +154,7 @@ def _named_binaries(text: str, needed: Sequence[str]) -> Binaries:
         raise TargetError(
             f"no PostgreSQL {value} is installed here",
             next_step=f"install it, or name the folder of its programs: --new bindir=/usr/lib/postgresql/{value}/bin;"
-            f" in a clone of dbdyno, `tools/matrix --fetch {value}` gets the versions 12 to 18",
+            f" in a clone of dbdyno, `tools/matrix --fetch {value}` downloads it (12 to 18 only)",
         )
     return found
 

@@ -199,7 +199,7 @@ impl Process {
         self.wait(what, begin_ns);
     }
 
-    /// Ends the wait that began at `begin_ns` as soon as there is a core, without a process that wakes this one.
+    /// Ends the wait that began at `begin_ns` as soon as a core is free; no other process wakes this one.
     pub async fn back(&self, what: Wait, begin_ns: u64) {
         self.wake(None);
         self.start(what, begin_ns, 0).await;

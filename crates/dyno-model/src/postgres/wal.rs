@@ -38,7 +38,7 @@ pub struct WalCounts {
 /// State of the log writer.
 #[derive(Default)]
 pub(super) struct LogWriter {
-    /// Amount of log beyond the last sync from which a commit wakes the log writer [bytes]; 0: it is not woken.
+    /// Amount of log not yet synced above which a commit wakes the log writer [bytes]; 0: commits never wake it.
     pub(super) wake_bytes: u64,
     /// Amount of log that the log writer writes before it syncs [bytes].
     pub(super) flush_bytes: u64,

@@ -25,7 +25,7 @@ fn formats(bytes: &[u8]) -> Vec<bool> {
 pub struct Bind<'a> {
     /// Bytes up to the number of values, including that number.
     pub head: &'a [u8],
-    /// Formats of the parameters.
+    /// Formats of the parameters: true for binary. If empty, all are text; a single one applies to all.
     pub formats: Vec<bool>,
     /// Values; `None` for NULL.
     pub values: Vec<Option<&'a [u8]>>,

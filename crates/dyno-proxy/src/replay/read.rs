@@ -41,7 +41,7 @@ pub struct Turn {
     pub answers: Vec<Said>,
     /// Transaction status afterwards: `I` for none, `T` for open, `E` for failed.
     pub status: u8,
-    /// Generated keys in the rows of each statement, by the index of its end.
+    /// Generated keys in the rows of each statement; statements are in the order in which they ended.
     pub returned: Vec<Option<Returned>>,
     /// True if a statement of the round trip changes data although the end of the statement does not show it.
     pub has_writers: bool,
@@ -127,7 +127,7 @@ impl Turn {
         self.said.iter().chain(&self.copied).all(|said| said.is_whole)
     }
 
-    /// Returns true if the round trip changes data, according to its statements' ends and texts.
+    /// Returns true if the round trip changes data, judged by the completion tags and texts of its statements.
     pub fn writes(&self) -> bool {
         const READS: [&[u8]; 15] = [
             b"SELECT",
@@ -150,11 +150,11 @@ impl Turn {
         self.answers.iter().any(|said| said.tag == b'C' && (self.has_writers || !reads(&said.body)))
     }
 
-    /// Returns true if a read-only session refuses the round trip (SQLSTATE 25006), according to the ends and texts of
-    /// its statements.
+    /// Returns true if a read-only session would refuse the round trip (SQLSTATE 25006), judged by the completion tags
+    /// and texts of its statements.
     ///
     /// Limits: calls of functions that write, and later executions of a prepared statement that locks rows, are not
-    /// known.
+    /// detected.
     pub fn needs_writes(&self) -> bool {
         const TAGS: [&[u8]; 12] = [
             b"INSERT",

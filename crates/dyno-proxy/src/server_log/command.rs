@@ -103,7 +103,7 @@ const CONTROL: [(&[u8], &str, Effect); 4] = [
     (b"rollback", "ROLLBACK", Effect::End { commits: false, chains: false }),
 ];
 
-/// Returns the tag of a SELECT, INSERT, UPDATE or DELETE, the most frequent statements, judged by its first word.
+/// Returns the tag of the most frequent statements: those whose first word is SELECT, INSERT, UPDATE or DELETE.
 fn common(sql: &[u8]) -> Option<&'static str> {
     let first = sql.trim_ascii_start();
     let first = first.split_at_checked(6).filter(|(_, rest)| rest.first().is_some_and(u8::is_ascii_whitespace))?.0;

@@ -152,8 +152,8 @@ RULE = Rule(
     condition="a statement with a filter has 10 calls and 1 % of statement time. Per call it reads half of a table of "
     "1,000 pages or more (of 100 to 999 pages if it has 10 % of statement time) and returns 100 rows or "
     "fewer. The table had 10 full scans, and at least half as many as the statement had calls. A statement "
-    "with aggregates must compare a column without an index with one value, and a value must have 1 % of the "
-    "rows or fewer (pg_stats)",
+    "with aggregates must also compare a column that has no index with a single value, and a value of this column "
+    "must occur in 1 % of the rows or fewer on average (pg_stats)",
     expects="the statement's time, less that of a look-up",
     risk="every write maintains one more index; rows scattered over the table make an index scan slow",
     source="pg_stat_statements (2025); PostgreSQL documentation, Indexes",

@@ -34,7 +34,8 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 def _advice(facts: Facts, digest: Digest, aria_ms: float, total: float) -> Advice:
     """Return the advice for one statement.
 
-    The fix may affect all of the statement's time, because passes over data on disk are not counted separately.
+    The work on temporary tables on disk is not timed separately, so all of the statement's time is the upper bound of
+    what the fix can save.
     """
     files, stake = min(aria_ms, digest.ms) / total, min(digest.ms / total, 1.0)
     place = f"events_statements_summary_by_digest, {digest.identifier}"

@@ -99,9 +99,9 @@ RULE = Rule(
     title="Statements that read many rows without an index but send few",
     reads=(Status, Digest),
     condition="a statement with a filter has 10 calls and 1 % of the time, half of the calls without an index. It "
-    "examines 5,000 rows per call or more and sends at most 1 % of them. A statement with aggregates must compare "
-    "a column without an index with one value, and a value must have 1 % of the rows or fewer (analyze table ... "
-    "persistent for columns)",
+    "examines 5,000 rows per call or more and sends at most 1 % of them. A statement with aggregates must also "
+    "compare a column that has no index with a single value, and a value of this column must occur in 1 % of the rows "
+    "or fewer on average (known after analyze table ... persistent for columns)",
     expects="the statement's time, less that of a look-up",
     risk="every write maintains one more index",
     source="MariaDB documentation, Performance Schema, statement digests; Engine-Independent Table Statistics (2025)",

@@ -1,4 +1,4 @@
-"""Rule: transaction ids and multixacts that are not frozen in time."""
+"""Rule: transaction ids and multixacts that are not frozen soon enough."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class CellsBench(PassiveBench):
                     self.columns.setdefault(key, []).extend(values)
 
     def restore(self) -> None:
-        """Restore on every cell the plan that was in effect before the run."""
+        """Restore on every cell the IORM plan that was in effect before the run."""
         self.held.close()
 
     async def _turn(self, arm: int, recorder: Recorder) -> tuple[Collection, Collection, dict[str, str]]:

@@ -220,7 +220,7 @@ class EngineBench(ABC):
             refuse_unfit_for_hosts(count, self.ready, spec)
 
     def _host_loads(self, spec: LoadSpec) -> HostLoads | None:
-        """Return the load on the user's workers, or None if there are no workers."""
+        """Return the load that the user's workers will generate, or None if there are no workers."""
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None

@@ -85,7 +85,7 @@ class _Move(click.Command):
     "--engine",
     type=click.Choice(["here", "spark"]),
     default="here",
-    help="Engine that reads the chunks: this process (here) or Spark [here].",
+    help="Engine that reads the chunks: `here` is this process. [default: here]",
 )
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")

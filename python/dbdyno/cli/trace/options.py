@@ -49,7 +49,10 @@ def reading_options(function: F) -> F:
         "10ms (8i).",
     )
     think = option_with_default(
-        "--think-time", default="1s", metavar="TIME", help="A wait for the client of this length or more is think time."
+        "--think-time",
+        default="1s",
+        metavar="TIME",
+        help="A wait for the client that takes this long or longer is think time.",
     )
     return think(unit(function))
 

@@ -30,7 +30,7 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
     "--engine",
     type=click.Choice(["here", "spark"]),
     default="here",
-    help="Engine that reads the rows: this process (here) or Spark [here].",
+    help="Engine that reads the rows: `here` is this process. [default: here]",
 )
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
 @click.option(

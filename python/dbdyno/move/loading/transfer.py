@@ -276,7 +276,7 @@ def copy_statements(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[T
 
 
 def target_spec(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> dict[str, object]:
-    """Return the core's specification of the target."""
+    """Return the specification of the target that is passed to the Rust core."""
     return {
         "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
         "session_sql": [session_settings(conn, lasting=True)],
@@ -284,7 +284,7 @@ def target_spec(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> 
 
 
 def forwarded_chunk_spec(chunk: Chunk, text: str, into: str) -> MoveChunk:
-    """Return the core's specification of a chunk whose bytes are forwarded as they arrive."""
+    """Return the specification, for the Rust core, of a chunk whose bytes are forwarded as they arrive."""
     return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
 
 

@@ -25,7 +25,7 @@ EVENTS = {"reads": DATA_READ, "writes": DATA_WRITE, "temp_reads": TEMP_READ, "te
 SLACK_NS = 20_000
 """Time by which a wait can seem to end after its call [ns], because their clocks are not read at the same time."""
 COUNTS_MOST = 64
-"""Maximum number of different counts per statement; if there are more, neighbouring counts are combined."""
+"""Maximum number of values in a distribution of waits per execution; if there are more, neighbours are combined."""
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,9 @@ def one_core_us(modes: list[Modes | None]) -> list[float]:
 
 
 def two_core_share(modes: list[Modes | None], per_transaction: list[float]) -> float:
-    """Return the share of round trips over two cores; commits are assumed to have the share of the other statements."""
+    """Return the share of round trips in which client and server process run on different cores.
+
+    Commits are assumed to have the same share as the other statements.
+    """
     known = [(own.two_cores, each) for own, each in zip(modes, per_transaction, strict=True) if own is not None]
     return math.fsum(share * each for share, each in known) / math.fsum(each for _, each in known)

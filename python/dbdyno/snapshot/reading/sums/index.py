@@ -1,10 +1,11 @@
 """Index of a store's snapshots, with the few values that a long report needs, so that it opens no snapshot.
 
-`sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. That
-is checked by blocks of numbers: the core adds up the sizes and times of a block's manifests, DuckDB those of its rows,
-and single rows are compared only if the two sums differ. Far from the requested numbers, a block is used without this
-check if it has a folder for each row. The other columns of a block are read when one of its snapshots is requested. A
-missing or changed row is read again; the file may be deleted.
+`sums/index.parquet` has a row per snapshot, which is valid as long as the size and time of the snapshot's manifest are
+unchanged. To check many rows quickly, they are divided into blocks of consecutive snapshot numbers. The core adds up
+the sizes and times of the manifests of a block, and DuckDB those in its rows. Single rows are compared only if the two
+sums differ. For a block far from the requested snapshots, it suffices that the store has exactly the folders that
+belong to its rows. The other columns of a block are read when one of its snapshots is requested. A missing or changed
+row is read again from its manifest. The file may be deleted at any time.
 """
 
 from __future__ import annotations

@@ -91,9 +91,10 @@ def _reading(rows: list[tuple[Any, ...]]) -> tuple[str, Reading]:
 
 
 def _difference(before: Indexes, after: Indexes) -> Indexes:
-    """Return the rows that a table counted between two readings; from zero if the table was reopened in between.
+    """Return the rows fetched from a table by each index between two readings of its counters.
 
-    The entry without an index exists only if rows were read without one.
+    If the table was reopened in between, the counters began again at zero. The entry with an empty name exists only if
+    rows were fetched without an index.
     """
     anew = before.keys() - {""} != after.keys() - {""} or any(after.get(one, 0) < before[one] for one in before)
     return {index: value - (0.0 if anew else before.get(index, 0.0)) for index, value in after.items()}
