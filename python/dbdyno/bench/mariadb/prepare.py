@@ -74,12 +74,14 @@ def open_targets(plan: Plan, guardian: Guardian) -> contextlib.AbstractContextMa
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> contextlib.AbstractContextManager[MariaDB]:
     from dbdyno.bench.mariadb.binaries import programs_in
+    from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
     from dbdyno.bench.mariadb.server import open_target
 
-    own, settings, dsn = arm.server or Server(), _own_settings(plan), arm.dsn or plan.dsn
-    return open_target(
-        None if arm.server is not None or dsn == EMBEDDED else dsn,
-        settings={**settings, **own.settings},
+    own, dsn = arm.server or Server(), arm.dsn or plan.dsn
+    if arm.server is None and dsn != EMBEDDED:
+        return open_target(dsn)
+    embedded = EmbeddedMariaDB(
+        {**_own_settings(plan), **own.settings},
         guardian=guardian,
         tcp=any(other.client is not None for other in plan.arms),
         workdir=Path(own.workdir) if own.workdir else None,
@@ -88,6 +90,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> context
         number=number,
         volumes=volumes_of(plan.device_of(arm)),
     )
+    return open_target(None, embedded)
 
 
 def _own_settings(plan: Plan) -> dict[str, str]:
