@@ -52,6 +52,7 @@ class EngineArm:
     arm: Arm
     target: Any
     changes: Sequence[Change]
+    protocol: str = "prepared"
 
     def server_changes(self) -> Sequence[Change]:
         """Return the changes that affect the whole server."""

@@ -60,7 +60,7 @@ class PreparedPlan(shared.PreparedEnginePlan):
                 ready.arm,
                 ready.target.load_connection(names[ready.arm.name]),
                 session_sql(ready.changes),
-                ready.arm.protocol or self.plan.workload.protocol,
+                ready.protocol,
             )
             for ready in self.arms
         ]
@@ -154,7 +154,7 @@ def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
     except TargetError as error:
         place = f"arm {arm.name!r}, {error.where or target.safe_dsn}"
         raise TargetError(error.message, where=place, next_step=error.next_step) from error
-    return ReadyArm(arm, target, changes)
+    return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
 
 
 def in_mariadb_dialect(plan: Plan) -> Plan:

@@ -33,7 +33,6 @@ class ReadyArm(shared.EngineArm):
 
     target: Postgres
     changes: list[SettingChange]
-    protocol: str = "prepared"
 
 
 @dataclass(frozen=True)
