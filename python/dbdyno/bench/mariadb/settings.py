@@ -233,14 +233,17 @@ def _try_in_session(connection: Any, facts: Mapping[str, SettingFact], changes: 
             rows(connection, sql)
             found = str(row(connection, f"select @@session.{change.name}")[0])
         except driver().Error as error:
-            raise TargetError(
-                f"the server refuses {change.value!r:.80}: {error_text(error)}",
-                where=f"setting {change.name}",
-                next_step="choose another value",
-            ) from error
+            raise refused(change, f"{change.value!r:.80}", error, "choose another value") from error
         wanted, fact = change.value, facts[change.name]
         if fact.type not in ("BOOLEAN", "ENUM") and not same_value(fact, wanted, found):
             raise _rounding_error(change.name, wanted, found)
+
+
+def refused(change: SettingChange, what: str, error: Exception, step: str) -> TargetError:
+    """Return the error for a setting whose value the server refuses."""
+    return TargetError(
+        f"the server refuses {what}: {error_text(error)}", where=f"setting {change.name}", next_step=step
+    )
 
 
 def _rounding_error(name: str, wanted: str, found: str) -> TargetError:
