@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from dbdyno.bench.clients.arms import describe_client, manifest_record
 from dbdyno.bench.clients.load import ClientArm, CombinedLoad
 from dbdyno.bench.engine.arm_server import describe_server
 from dbdyno.bench.engine.host_loads import HostLoads
-from dbdyno.bench.engine.prepare import EngineArm, PreparedEnginePlan
+from dbdyno.bench.engine.prepare import EngineArm, EngineFunctions, PreparedEnginePlan
 from dbdyno.bench.engine.remaining_sessions import RemainingSessions
 from dbdyno.bench.engine.spread import refuse_unfit_for_hosts
 from dbdyno.bench.engine.volumes import describe_devices, differing_devices
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dbdyno import _core
     from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.engine.observer import Observer
-    from dbdyno.bench.engine.remaining_sessions import ServerSessions
-    from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.protocol import BenchContext
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
@@ -63,19 +61,7 @@ class EngineBench(ABC):
     """How a setting that needs a restart takes effect."""
     counts_at_once = False
     """True if the server counts a statement as soon as it ends; PostgreSQL's counters lag by up to a second."""
-    open_targets: Callable[[Plan, Guardian], contextlib.AbstractContextManager[list[Any]]]
-    """Opens the servers of the arms."""
-    prepare_plan: Callable[[Plan, list[Any], int | None], Any]
-    """Determines how the arms' settings take effect on their servers; it changes nothing."""
-    client_arms: Callable[[Any], dict[int, ClientArm]]
-    """Returns the external clients of the arms, by the number of the arm."""
-    turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
-    """Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
-
-    It raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while one runs.
-    """
-    server_sessions: Callable[[Any], ServerSessions]
-    """Returns the sessions at a server."""
+    engine: EngineFunctions
     ready: PreparedEnginePlan
     clients: dict[int, ClientArm]
     load: Any
@@ -103,7 +89,7 @@ class EngineBench(ABC):
             self._apply_settings(ready, stack)
             self._read_back(number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
-            stack.enter_context(self.turn_sql(before, after, ready.target, self.guardian, self.stopping))
+            stack.enter_context(self.engine.turn_sql(before, after, ready.target, self.guardian, self.stopping))
             stack.enter_context(self._connection_of(number))
             yield
 
@@ -137,14 +123,14 @@ class EngineBench(ABC):
             PlanError: The plan cannot be run as written.
         """
         with self.server_errors():
-            targets = self.held.enter_context(self.open_targets(self.plan, self.guardian))
-            self.ready = self.prepare_plan(self.plan, targets, seed)
-            self.clients = self.client_arms(self.ready)
+            targets = self.held.enter_context(self.engine.open_targets(self.plan, self.guardian))
+            self.ready = self.engine.prepare(self.plan, targets, seed)
+            self.clients = self.engine.client_arms(self.ready)
             self._refuse_unfit_for_hosts(self.ready.load_spec())
             if self.around.only_looks:
                 return self.ready
             if self._claim_servers():
-                self.ready = self.prepare_plan(self.plan, targets, self.ready.seed)
+                self.ready = self.engine.prepare(self.plan, targets, self.ready.seed)
             self._start_clients()
             if self.around.cut is not None:
                 self._as_before(self.around.cut)
@@ -291,7 +277,7 @@ class EngineBench(ABC):
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None
-        servers = [self.server_sessions(own.target) for own in self.ready.arms]
+        servers = [self.engine.server_sessions(own.target) for own in self.ready.arms]
         for own, arm in zip(servers, spec["arms"], strict=True):
             arm["connection"] = own.with_keepalives(arm["connection"])
         load = HostLoads(workers, spec, RemainingSessions(servers), self.plan.shared_folder)
@@ -332,7 +318,7 @@ class EngineBench(ABC):
 
         ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
         if resumed:
-            for number, again in self.client_arms(ready).items():
+            for number, again in self.engine.client_arms(ready).items():
                 self.clients[number].job = again.job
         if self.clients:
             return CombinedLoad(ready.load_spec(), self.clients)

@@ -17,6 +17,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients.arms import start_sentences
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import restart_cold
+from dbdyno.bench.engine.prepare import EngineFunctions
 from dbdyno.bench.engine.turns import SERVER_LOST_STEP, EngineBench, SettingMismatchError, server_side_effects
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.binaries import INSTALL
@@ -41,11 +42,7 @@ class MariaDBBench(EngineBench):
 
     counts_at_once = True
     restart_words = "an option of the server, and restart"
-    open_targets = staticmethod(open_targets)
-    prepare_plan = staticmethod(prepare)
-    client_arms = staticmethod(client_arms)
-    turn_sql = staticmethod(turn_sql)
-    server_sessions = MariaDBSessions
+    engine = EngineFunctions(open_targets, prepare, client_arms, turn_sql, MariaDBSessions)
     ready: PreparedPlan
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:

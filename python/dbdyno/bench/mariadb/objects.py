@@ -54,7 +54,7 @@ def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stoppi
 def turn_sql(
     before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: StopSignals
 ) -> Iterator[None]:
-    """Run an arm's SQL before and after its turn; see `EngineBench.turn_sql`."""
+    """Run an arm's SQL before and after its turn; see `EngineFunctions.turn_sql`."""
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(MariaUndo("SQL after a turn", target.parameters, tuple(after))))

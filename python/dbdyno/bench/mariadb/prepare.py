@@ -101,17 +101,7 @@ def _own_settings(plan: Plan) -> dict[str, str]:
 
 
 def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> PreparedPlan:
-    """Determine how the arms' settings take effect on their servers, and prepare the run.
-
-    Args:
-        plan: The plan.
-        targets: The server of each arm.
-        seed: Seed of the block order and the load; None takes the plan's, or a random one.
-
-    Raises:
-        PlanError: A script does not parse, or an arm cannot be run.
-        TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
-    """
+    """Determine how the arms' settings take effect on their servers, and prepare the run; see `EngineFunctions`."""
     if any(arm.cold for arm in plan.arms):  # turns to measure the cost of observation would each need a restart
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     shared.check_scripts(plan)

@@ -16,6 +16,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients.arms import start_sentences
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import restart_cold
+from dbdyno.bench.engine.prepare import EngineFunctions
 from dbdyno.bench.engine.turns import EngineBench, server_side_effects
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.capture_check import with_capture
@@ -67,11 +68,7 @@ class PostgresBench(EngineBench):
     """Bench on the PostgreSQL servers of a plan's arms."""
 
     traits = replace(EngineBench.traits, replays=True)
-    open_targets = staticmethod(open_targets)
-    prepare_plan = staticmethod(prepare)
-    client_arms = staticmethod(client_arms)
-    turn_sql = staticmethod(turn_sql)
-    server_sessions = PostgresSessions
+    engine = EngineFunctions(open_targets, prepare, client_arms, turn_sql, PostgresSessions)
     ready: PreparedPlan
     observer: PostgresObserver
 

@@ -76,7 +76,7 @@ def _run_first(conn: psycopg.Connection[Any], statement: str, register: Callable
 def turn_sql(
     before: list[str], after: list[str], target: Postgres, guardian: Guardian, stopping: StopSignals | None = None
 ) -> Iterator[None]:
-    """Run an arm's SQL before and after its turn; see `EngineBench.turn_sql`."""
+    """Run an arm's SQL before and after its turn; see `EngineFunctions.turn_sql`."""
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(target.sql_undo("SQL after a turn", after)))
