@@ -25,14 +25,6 @@ from dbdyno.cells.ssh import Fleet, JumpError
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of the set-up in words, and whether it has already been done."""
-
-    text: str
-    done: bool
-
-
-@dataclass(frozen=True)
 class HostKey:
     """Host key that a cell showed, as a line of known_hosts and as a fingerprint.
 
@@ -48,17 +40,17 @@ class HostKey:
     forget: str = ""
 
 
-def key_steps(key: Path) -> list[Step]:
-    """Return the steps for the user's own key."""
+def key_steps(key: Path) -> dict[str, bool]:
+    """Return the steps for the user's own key in words, and for each whether it has already been done."""
     there = key.is_file()
     private = there and stat.S_IMODE(key.stat().st_mode) & 0o077 == 0
     folder = key.parent
     narrow = folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022 == 0
-    return [
-        Step(f"folder {folder} that nobody else may write (0700)", narrow),
-        Step(f"private key {key}, ed25519, readable by its owner alone (0600)", private),
-        Step(f"public key {key}.pub", Path(f"{key}.pub").is_file()),
-    ]
+    return {
+        f"folder {folder} that nobody else may write (0700)": narrow,
+        f"private key {key}, ed25519, readable by its owner alone (0600)": private,
+        f"public key {key}.pub": Path(f"{key}.pub").is_file(),
+    }
 
 
 def make_key(key: Path, comment: str) -> None:
