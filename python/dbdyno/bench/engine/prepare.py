@@ -82,7 +82,8 @@ class EngineFunctions(NamedTuple):
             nothing. Its arguments are the plan, the server of each arm, and the seed of the block order and the load
             (None takes the plan's, or a random one). It raises `PlanError` if a script does not parse or an arm cannot
             be run, and `TargetError` if a setting cannot be put in effect or a server has no room for the sessions.
-        client_arms: Returns the external clients of the arms, by the number of the arm.
+        client_arm: Returns an arm with an external client, prepared for it. Its arguments are the arm on its server,
+            the load's specification of the arm, and the seed. It raises `PlanError` if the client cannot run the arm.
         turn_sql: Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason. It
             raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while one runs.
         server_sessions: Returns the sessions at a server.
@@ -90,7 +91,7 @@ class EngineFunctions(NamedTuple):
 
     open_targets: Callable[[Plan, Guardian], contextlib.AbstractContextManager[list[Any]]]
     prepare: Callable[[Plan, list[Any], int | None], Any]
-    client_arms: Callable[[Any], dict[int, ClientArm]]
+    client_arm: Callable[[Any, LoadArm, int], ClientArm]
     turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
     server_sessions: Callable[[Any], ServerSessions]
 

@@ -125,7 +125,7 @@ class EngineBench(ABC):
         with self.server_errors():
             targets = self.held.enter_context(self.engine.open_targets(self.plan, self.guardian))
             self.ready = self.engine.prepare(self.plan, targets, seed)
-            self.clients = self.engine.client_arms(self.ready)
+            self.clients = self._client_arms(self.ready)
             self._refuse_unfit_for_hosts(self.ready.load_spec())
             if self.around.only_looks:
                 return self.ready
@@ -312,13 +312,22 @@ class EngineBench(ABC):
             client.guardian = self.guardian
             client.start()
 
+    def _client_arms(self, ready: PreparedEnginePlan) -> dict[int, ClientArm]:
+        """Return the arms that an external client runs, by arm number."""
+        arms = zip(ready.arms, ready.load_spec()["arms"], strict=True)
+        return {
+            number: self.engine.client_arm(own, arm, ready.seed)
+            for number, (own, arm) in enumerate(arms)
+            if own.arm.client is not None
+        }
+
     def _load(self, resumed: int) -> CombinedLoad | HostLoads | _core.Load:
         """Return the load of the run's turns; a resumed run draws different random numbers."""
         from dbdyno import _core
 
         ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
         if resumed:
-            for number, again in self.engine.client_arms(ready).items():
+            for number, again in self._client_arms(ready).items():
                 self.clients[number].job = again.job
         if self.clients:
             return CombinedLoad(ready.load_spec(), self.clients)

@@ -21,7 +21,7 @@ from dbdyno.bench.engine.prepare import EngineFunctions
 from dbdyno.bench.engine.turns import SERVER_LOST_STEP, EngineBench, SettingMismatchError, server_side_effects
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.binaries import INSTALL
-from dbdyno.bench.mariadb.clients import client_arms
+from dbdyno.bench.mariadb.clients import client_arm
 from dbdyno.bench.mariadb.global_settings import apply_global_settings, claim_settings, differing_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
 from dbdyno.bench.mariadb.observer import MariaDBObserver
@@ -42,7 +42,7 @@ class MariaDBBench(EngineBench):
 
     counts_at_once = True
     restart_words = "an option of the server, and restart"
-    engine = EngineFunctions(open_targets, prepare, client_arms, turn_sql, MariaDBSessions)
+    engine = EngineFunctions(open_targets, prepare, client_arm, turn_sql, MariaDBSessions)
     ready: PreparedPlan
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:

@@ -20,7 +20,7 @@ from dbdyno.bench.engine.prepare import EngineFunctions
 from dbdyno.bench.engine.turns import EngineBench, server_side_effects
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.capture_check import with_capture
-from dbdyno.bench.postgres.clients import client_arms
+from dbdyno.bench.postgres.clients import client_arm
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import PreparedPlan, ReadyArm, open_targets, prepare
@@ -68,7 +68,7 @@ class PostgresBench(EngineBench):
     """Bench on the PostgreSQL servers of a plan's arms."""
 
     traits = replace(EngineBench.traits, replays=True)
-    engine = EngineFunctions(open_targets, prepare, client_arms, turn_sql, PostgresSessions)
+    engine = EngineFunctions(open_targets, prepare, client_arm, turn_sql, PostgresSessions)
     ready: PreparedPlan
     observer: PostgresObserver
 
