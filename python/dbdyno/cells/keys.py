@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.base.errors import CellsError
+from dbdyno.base.errors import CellsError, errors_as
 from dbdyno.base.files import write_atomically
 from dbdyno.cells.access import Access, HostAccess
 from dbdyno.cells.failures import describe_failure, forget_command
@@ -71,15 +71,11 @@ def make_key(key: Path, comment: str) -> None:
         key.chmod(0o600)
     public = Path(f"{key}.pub")
     if not public.is_file():
-        try:
+        unread = (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)
+        command = f"ssh-keygen -y -f {shlex.quote(str(key))} > {shlex.quote(str(public))}"
+        step = f"make the public key manually: {command}"
+        with errors_as(CellsError, unread, "the public key cannot be made from the private key", str(key), step):
             read = asyncssh.read_private_key(str(key))
-        except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise CellsError(
-                f"the public key cannot be made from the private key: {error}",
-                where=str(key),
-                next_step=f"make the public key manually: ssh-keygen -y -f {shlex.quote(str(key))} > "
-                f"{shlex.quote(str(public))}",
-            ) from error
         write_atomically(public, read.export_public_key(), durable=True, mode=0o644)
 
 

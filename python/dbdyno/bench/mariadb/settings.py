@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import TargetError, errors_as
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.session import row, rows
 
@@ -207,22 +207,12 @@ def _change(fact: SettingFact, value: str, target: MariaDB) -> SettingChange:
             where=place,
             next_step="use the embedded server: --target mariadb",
         )
-    try:
+    step = f"choose another value (in effect now: {fact.value})"
+    with errors_as(TargetError, ValueError, f"{value!r:.80} is not a valid value", place, step):
         own = literal(fact, value)
-    except ValueError as error:
-        raise TargetError(
-            f"{value!r:.80} is not a valid value: {error}",
-            where=place,
-            next_step=f"choose another value (in effect now: {fact.value})",
-        ) from error
-    try:
+    problem, step = "the present value of the setting could not be restored later", "remove the setting from the arm"
+    with errors_as(TargetError, ValueError, problem, place, step):
         before = literal(fact, fact.value) if how == "global" else ""
-    except ValueError as error:
-        raise TargetError(
-            f"the present value of the setting could not be restored later: {error}",
-            where=place,
-            next_step="remove the setting from the arm",
-        ) from error
     return SettingChange(fact.name, value, how, fact.value, own, before)
 
 
