@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from dbdyno.bench import doctor
-from dbdyno.bench.check import Check
+from dbdyno.bench.check import Check, Outcome
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 
@@ -60,7 +60,7 @@ def test_nothing_is_changed(own: Postgres) -> None:
 
 
 def test_a_check_that_fails_fails_alone(own: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_target: object, _conn: object) -> Check:
+    def broken(_target: object, _conn: object) -> Outcome:
         raise psycopg.errors.InsufficientPrivilege("permission denied for view")
 
     monkeypatch.setitem(doctor.CHECKS, "durability", broken)

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from dbdyno.bench.poll import WAIT_COLUMNS
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.watch import _SAMPLE, APPLICATION_NAME_BYTES, COLUMNS, Watcher, application_names
+from dbdyno.bench.postgres.watch import _SAMPLE, APPLICATION_NAME_BYTES, Watcher, application_names
 from together import meanwhile
 from waiting import until
 
@@ -46,7 +47,7 @@ def test_samples_know_their_arm_by_the_sessions_name(own: Postgres) -> None:
         watcher.take()
         assert until(lambda: watcher.samples >= 20)
     rows = watcher.take()
-    assert tuple(rows) == COLUMNS
+    assert tuple(rows) == WAIT_COLUMNS
     assert len({len(column) for column in rows.values()}) == 1
     load = {
         (arm, pid): event

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,9 @@ def test_every_command_has_help(command: str):
 
 
 def test_the_list_of_commands_is_what_there_is():
-    for name, (module, meaning) in COMMANDS.items():
+    for name, meaning in COMMANDS.items():
         assert meaning.endswith(".")
-        assert module == f"dbdyno.cli.{name}"
+        assert find_spec(f"dbdyno.cli.{name}") is not None
 
 
 def test_a_command_in_the_process_of_tests_does_not_decide_how_that_process_ends():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Table
 
 MIB = 1024**2
 GIB = 1024**3
@@ -83,6 +84,11 @@ def setting_number(facts: Facts, name: str, default: float) -> float:
     """Return a setting as a number, or `default` if the server does not show it to the role."""
     found = facts.setting(name)
     return found.number if found is not None else default
+
+
+def table_number(facts: Facts, table: Table, name: str, default: float) -> float:
+    """Return a number that a table or the server sets, or `default` if neither shows it."""
+    return float(table.option(name) or setting_number(facts, name, default))
 
 
 def with_noun(number: int, noun: str = "session") -> str:

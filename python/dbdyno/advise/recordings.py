@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbdyno.advise.facts import Facts
 from dbdyno.base.json_types import JsonObject
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class CellWork:
+class CellWork(NamedTuple):
     """One kind of request on one kind of disk, over all cells: rate, mean time per request, total time per second."""
 
     part: str
@@ -31,9 +29,8 @@ class CellWork:
     rounds: int
 
 
-@dataclass(frozen=True, slots=True)
-class SlowDisk:
-    """A disk whose request time certainly differs from its siblings': both times, and the excess time per second."""
+class SlowDisk(NamedTuple):
+    """A disk that certainly differs from its siblings: its request time, theirs, and the excess time per second."""
 
     cell: str
     disk: str
@@ -47,17 +44,15 @@ class SlowDisk:
     excess_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class CellCache:
+class CellCache(NamedTuple):
     """Hits and misses of the flash caches per second."""
 
     hits_per_s: float
     misses_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class CellLog:
-    """Work of the flash logs: redo writes, writes that bypassed them, prevented outliers, and other outliers."""
+class CellLog(NamedTuple):
+    """Work of the flash logs: redo writes, writes that bypassed them, and outliers that were prevented or not."""
 
     writes: float
     requests: float
@@ -66,8 +61,7 @@ class CellLog:
     outliers: float
 
 
-@dataclass(frozen=True, slots=True)
-class SmartScans:
+class SmartScans(NamedTuple):
     """Megabytes of smart scans.
 
     The fields are the megabytes that were eligible, returned, passed through unfiltered, saved by storage indexes, and
@@ -81,8 +75,7 @@ class SmartScans:
     reverse: float
 
 
-@dataclass(frozen=True, slots=True)
-class CellState:
+class CellState(NamedTuple):
     """How a cell answered: number of rounds, rounds answered, its first problem, restarts, and a text about its clock.
 
     `silent_from` is the first round after its last answer (None if it answered to the end).

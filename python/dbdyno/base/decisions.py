@@ -70,81 +70,52 @@ class GateRule:
     fails: str
 
 
-_RULES = (
-    GateRule(
-        "errors",
-        "withholds",
-        "more than 5 % of an arm's transactions failed, or the arms' shares differ by more than half the threshold",
-    ),
-    GateRule(
-        "arrivals",
-        "withholds",
-        "open loop: more than 5 % of an arm's arrivals were dropped, or the arms' shares differ by more than half "
-        "the threshold",
-    ),
-    GateRule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
-    GateRule(
-        "answers",
-        "withholds",
-        "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
-    ),
-    GateRule(
-        "level",
-        "withholds",
-        "the base's mean latency rose by half or fell by a third over the run, certain at 99 %, and the ratio to it, "
-        "within blocks, moved with it or may have",
-    ),
-    GateRule(
-        "difference",
-        "withholds",
-        "the difference between the arms moved over the run, certain at 99 %, and changes its sign within the run",
-    ),
-    GateRule(
-        "premise",
-        "withholds",
-        "`tail_times`: the base's longest operation takes less than this number of its medians: no tail to judge",
-    ),
-    GateRule("invariants", "withholds", "on a model: a conservation law is broken"),
-    GateRule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),
-    GateRule("blocks", "provisional", "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))"),
-    GateRule("missing", "warns", "more than a tenth of the blocks gave no number"),
-    GateRule(
-        "drift",
-        "warns",
-        "a metric or canary moved by 5 % or more, certain at 99 %, or by half or more, certain or not",
-    ),
-    GateRule(
-        "moving",
-        "warns",
-        "the difference between the arms moved by 5 % or more, and by more than half of itself, certain at 99 %",
-    ),
-    GateRule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
-    GateRule("clock", "warns", "the wall clock was stepped during the run"),
-    GateRule("processors", "warns", "commands: others used more than a tenth of this host's processors meanwhile"),
-    GateRule(
-        "operations",
-        "warns",
-        "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where turns are "
-        "counted in transactions, or are of one session",
-    ),
-    GateRule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
-    GateRule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
-    GateRule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
-    GateRule("dropped", "warns", "open loop: an arrival was dropped"),
-    GateRule(
-        "generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"
-    ),
-    GateRule("hosts", "warns", "many hosts: one of them had answers a quarter later than the others, in most blocks"),
-    GateRule(
-        "host clocks", "warns", "many hosts: more than a tenth of the operations began before all hosts were there"
-    ),
-    GateRule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
-    GateRule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),
-    GateRule("counters", "warns", "on cells: the race's counters do not add up"),
-    GateRule("modes", "warns", "a distribution has several modes"),
-)
-RULES = {rule.code: rule for rule in _RULES}
-WITHHOLDING = tuple(rule.code for rule in _RULES if rule.effect == "withholds")
+_FAILS: dict[Effect, dict[str, str]] = {
+    "withholds": {
+        "errors": "more than 5 % of an arm's transactions failed, or the arms' shares differ by more than half the "
+        "threshold",
+        "arrivals": "open loop: more than 5 % of an arm's arrivals were dropped, or the arms' shares differ by more "
+        "than half the threshold",
+        "work": "the arms differ by more than 1 % in rows per transaction",
+        "answers": "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
+        "level": "the base's mean latency rose by half or fell by a third over the run, certain at 99 %, and the "
+        "ratio to it, within blocks, moved with it or may have",
+        "difference": "the difference between the arms moved over the run, certain at 99 %, and changes its sign "
+        "within the run",
+        "premise": "`tail_times`: the base's longest operation takes less than this number of its medians: no tail to "
+        "judge",
+        "invariants": "on a model: a conservation law is broken",
+        "switched": "on cells: no more redo writes raced with the flash log on than with it off",
+    },
+    "provisional": {
+        "blocks": "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))",
+    },
+    "warns": {
+        "missing": "more than a tenth of the blocks gave no number",
+        "drift": "a metric or canary moved by 5 % or more, certain at 99 %, or by half or more, certain or not",
+        "moving": "the difference between the arms moved by 5 % or more, and by more than half of itself, certain at "
+        "99 %",
+        "stall": "no session got an answer for half a second and twenty times the usual time",
+        "clock": "the wall clock was stepped during the run",
+        "processors": "commands: others used more than a tenth of this host's processors meanwhile",
+        "operations": "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where "
+        "turns are counted in transactions, or are of one session",
+        "independence": "successive blocks' log ratios correlate by more than 2 / sqrt(n)",
+        "cut off": "latencies crowd at their maximum, or the maxima of two arms agree",
+        "tail": "p99 is judged, and blocks hold too few transactions for one of their own",
+        "dropped": "open loop: an arrival was dropped",
+        "generator": "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms",
+        "hosts": "many hosts: one of them had answers a quarter later than the others, in most blocks",
+        "host clocks": "many hosts: more than a tenth of the operations began before all hosts were there",
+        "writes": "on cells: a turn saw fewer than 1,000 redo writes",
+        "others": "on cells: more than 5 % of redo writes raced although the flash log was off",
+        "counters": "on cells: the race's counters do not add up",
+        "modes": "a distribution has several modes",
+    },
+}
+"""Condition under which each gate fails, by the gate's effect on the verdict."""
+RULES = {code: GateRule(code, effect, fails) for effect, rows in _FAILS.items() for code, fails in rows.items()}
+WITHHOLDING = tuple(_FAILS["withholds"])
 
 
 def decision_named(name: Any) -> Decision:

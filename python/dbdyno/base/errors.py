@@ -6,7 +6,8 @@ traceback.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import contextlib
+from collections.abc import Collection, Iterator
 
 
 class Error(Exception):
@@ -37,6 +38,25 @@ def unknown_name(
     hint = f"did you mean {prefix}{near[0]}? " if near else ""
     step = f"{hint}use one of {', '.join(known)}, or name a file as {prefix}./FILE.toml"
     return failed(f"there is no {noun} named {name!r}", where=where, next_step=step)
+
+
+@contextlib.contextmanager
+def errors_as(
+    failed: type[Error],
+    caught: type[Exception] | tuple[type[Exception], ...],
+    problem: str,
+    where: str | None = None,
+    next_step: str | None = None,
+) -> Iterator[None]:
+    """Turn an exception raised in the context into an error of class `failed`: the problem, then the exception's text.
+
+    Raises:
+        Error: An exception of a class in `caught` was raised.
+    """
+    try:
+        yield
+    except caught as error:
+        raise failed(f"{problem}: {error}", where=where, next_step=next_step) from error
 
 
 class PlanError(Error):

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-LOOP_STEPS = 50_000
-WRITE_BYTES = 8192
-ROUND_TRIPS = 20
-MESSAGES = 100
+LOOP_STEPS, WRITE_BYTES, ROUND_TRIPS, MESSAGES = 50_000, 8192, 20, 100
 STEPS = 200_000
 """Number of steps of the computation that a busy hyperthread of the same core slows down; about 1 ms in all."""
 WAKE_UPS = 40

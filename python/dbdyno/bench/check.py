@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 if TYPE_CHECKING:
     import psycopg
@@ -11,18 +11,26 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Result of one doctor check.
+class Outcome(NamedTuple):
+    """What one doctor check found.
 
     Attributes:
-        name: Name of the check.
         ok: True if the requirement is met, False if something is missing or worrying, None if the check does not apply
             or its result is unknown.
         found: What was found.
         consequence: What it means for an experiment.
         next: The step that would change it; empty if none is needed.
     """
+
+    ok: bool | None
+    found: str
+    consequence: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Result of one doctor check: its name, and the fields of its `Outcome`."""
 
     name: str
     ok: bool | None

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.check import Check
+from dbdyno.bench.check import Outcome
 from dbdyno.bench.host.machine import clock_source, cpu_governor, file_system, steal_share
 
 if TYPE_CHECKING:
@@ -24,18 +24,11 @@ CLOCK_NS_HIGH = 200
 SLOW_CLOCKS = frozenset({"acpi_pm", "hpet", "jiffies", "refined-jiffies"})
 
 
-def machine(target: Postgres, conn: Connection) -> Check:
+def machine(target: Postgres, conn: Connection) -> Outcome:
     """Check whether the server runs on this machine."""
     if target.is_here(conn):
-        return Check(
-            "server's machine",
-            True,
-            "this machine",
-            "its CPU and disk counters are recorded; the load shares its CPU",
-            "",
-        )
-    return Check(
-        "server's machine",
+        return Outcome(True, "this machine", "its CPU and disk counters are recorded; the load shares its CPU")
+    return Outcome(
         None,
         "another machine (or another container)",
         "CPU and disk counters are those of this client; the network is part of each latency",
@@ -43,40 +36,32 @@ def machine(target: Postgres, conn: Connection) -> Check:
     )
 
 
-def data_folder(target: Postgres, conn: Connection) -> Check:
+def data_folder(target: Postgres, conn: Connection) -> Outcome:
     """Check which file system and device hold the server's data folder."""
-    name = "data folder"
     path = target.data_directory(conn) if target.is_here(conn) else None
     if path is None:
-        return Check(name, None, "not visible", "the fsync canary measures a temporary folder instead", "")
+        return Outcome(None, "not visible", "the fsync canary measures a temporary folder instead")
     disk = file_system(path)
     readable = os.access(path, os.R_OK | os.X_OK)
     found = f"{path}, {disk.kind if disk else '?'} on {disk.device if disk else '?'}"
     if disk and disk.in_memory:
-        return Check(name, False, found, "it is in memory: commits cost no disk", "move it to a disk")
-    return Check(
-        name,
-        True,
-        f"{found}{'' if readable else ' (not readable)'}",
-        "the disk under it is known",
-        "",
-    )
+        return Outcome(False, found, "it is in memory: commits cost no disk", "move it to a disk")
+    return Outcome(True, f"{found}{'' if readable else ' (not readable)'}", "the disk under it is known")
 
 
-def proc(_target: Postgres, _conn: Connection) -> Check:
+def proc(_target: Postgres, _conn: Connection) -> Outcome:
     """Check whether this machine provides CPU and disk counters in /proc."""
     if Path("/proc/stat").exists() and Path("/proc/diskstats").exists():
-        return Check("host counters", True, "/proc", "CPU and disk counters of this machine", "")
-    return Check("host counters", None, "no /proc", "no CPU and disk counters", "")
+        return Outcome(True, "/proc", "CPU and disk counters of this machine")
+    return Outcome(None, "no /proc", "no CPU and disk counters")
 
 
-def governor(_target: Postgres, _conn: Connection) -> Check:
+def governor(_target: Postgres, _conn: Connection) -> Outcome:
     """Check whether the CPU frequency governor keeps the frequency constant."""
     governor = cpu_governor()
     if governor in (None, "performance"):
-        return Check("CPU frequency", True, governor or "not set by this system", "steady", "")
-    return Check(
-        "CPU frequency",
+        return Outcome(True, governor or "not set by this system", "steady")
+    return Outcome(
         False,
         f"governor '{governor}'",
         "an idle processor is slow to wake: few sessions may look slower than many",
@@ -84,13 +69,12 @@ def governor(_target: Postgres, _conn: Connection) -> Check:
     )
 
 
-def steal(_target: Postgres, _conn: Connection) -> Check:
-    """Check what share of CPU time a hypervisor has taken from this machine since boot."""
+def steal(_target: Postgres, _conn: Connection) -> Outcome:
+    """Check which share of CPU time a hypervisor has taken from this machine since boot."""
     share = steal_share()
     if share is None:
-        return Check("stolen CPU time", None, "not known", "", "")
-    return Check(
-        "stolen CPU time",
+        return Outcome(None, "not known")
+    return Outcome(
         share < STEAL_SHARE_HIGH,
         f"{share:.1%} since boot",
         "a hypervisor gives this machine's time to others: more noise, more blocks needed"
@@ -100,13 +84,12 @@ def steal(_target: Postgres, _conn: Connection) -> Check:
     )
 
 
-def clock(_target: Postgres, _conn: Connection) -> Check:
+def clock(_target: Postgres, _conn: Connection) -> Outcome:
     """Check whether reading the clock is cheap."""
     source = clock_source() or "not known"
     cost_ns = clock_read_ns()
     slow = source in SLOW_CLOCKS or cost_ns > CLOCK_NS_HIGH
-    return Check(
-        "clock",
+    return Outcome(
         not slow,
         f"{source}, {cost_ns} ns a reading",
         "every operation reads it twice" + (", and the engine's I/O timing too" if slow else ""),

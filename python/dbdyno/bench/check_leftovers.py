@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.check import Check
+from dbdyno.bench.check import Outcome
 from dbdyno.bench.postgres import leftovers
 
 if TYPE_CHECKING:
@@ -15,28 +15,25 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-NAME = "left by runs"
 
-
-def leftover_settings(target: Postgres, conn: Connection) -> Check:
+def leftover_settings(target: Postgres, conn: Connection) -> Outcome:
     """Check whether a killed run left a setting of this server changed."""
     here = leftovers.sources_of_server(target, conn, leftovers.sources())
     return check_findings(leftovers.compare_with_server(conn, here))
 
 
-def check_findings(findings: Iterable[leftovers.Finding]) -> Check:
+def check_findings(findings: Iterable[leftovers.Finding]) -> Outcome:
     """Return the doctor check of whether an earlier run left a setting of the server changed."""
     left = [one for one in findings if one.state == "ours"]
     if not left:
-        return Check(NAME, True, "nothing", "no run left a setting of this server changed", "")
+        return Outcome(True, "nothing", "no run left a setting of this server changed")
     record = left[0].source.record
     steps = {
         "held": "wait until that run has ended",
         "retrying": f"wait: its guardian (process {record.guardian.get('pid')}) is still trying to restore the setting",
         "left": leftovers.restore_command(record),
     }
-    return Check(
-        NAME,
+    return Outcome(
         False,
         ", ".join(one.sentence for one in left) + f"; {leftovers.describe(record)}",
         "what is measured now is measured under that value, and a new run is refused",

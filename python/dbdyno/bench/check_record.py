@@ -6,12 +6,11 @@ import contextlib
 import platform
 import pwd
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbdyno.base.errors import TraceError
-from dbdyno.bench.check import Check
+from dbdyno.bench.check import Outcome
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 T = TypeVar("T")
-NAME = "exact waits"
 VERSIONS = range(14, 19)
 _RIGHTS = (
     "capsh --caps='cap_perfmon,cap_sys_ptrace+eip' -- -c 'dbdyno trace record ...', or sudo dbdyno trace record ..."
@@ -35,19 +33,19 @@ _CAPABILITIES = {38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE"}
 _ADMIN = 21
 
 
-def exact_waits(target: Postgres, conn: Connection) -> Check:
+def exact_waits(target: Postgres, conn: Connection) -> Outcome:
     """Check whether `dbdyno trace record` can record this server, and in which mode."""
     if not target.is_here(conn):
-        return Check(NAME, None, "the server is elsewhere", _WITHOUT, "run dbdyno on the server's machine")
+        return Outcome(None, "the server is elsewhere", _WITHOUT, "run dbdyno on the server's machine")
     if platform.machine() != "x86_64":
-        return Check(NAME, False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 only", "")
+        return Outcome(False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 only")
     major = conn.info.server_version // 10_000
     if major not in VERSIONS:
-        return Check(NAME, False, f"PostgreSQL {major}", "exact waits are recorded of 14 to 18", "")
+        return Outcome(False, f"PostgreSQL {major}", "exact waits are recorded of 14 to 18")
     return kernel_allows(conn.info.backend_pid)
 
 
-def kernel_allows(pid: int) -> Check:
+def kernel_allows(pid: int) -> Outcome:
     """Return which recording modes the kernel allows for the server of process `pid`; each mode is tried once."""
     from dbdyno import _core
 
@@ -58,8 +56,8 @@ def kernel_allows(pid: int) -> Check:
     by_looks = _looks(*read) if read is not None else f"not mode read: {no_read}"
     if not found.ok and read is not None:
         does = "`dbdyno trace record` reads waits to the time between two looks"
-        return Check(NAME, True, f"{by_looks}; not timed exactly: {found.found}; for that: {found.next}", does, "")
-    return replace(found, found=f"{found.found}; {by_looks}")
+        return Outcome(True, f"{by_looks}; not timed exactly: {found.found}; for that: {found.next}", does)
+    return found._replace(found=f"{found.found}; {by_looks}")
 
 
 def _looks(look_ns: int, unmapped: str | None) -> str:
@@ -70,30 +68,26 @@ def _looks(look_ns: int, unmapped: str | None) -> str:
     return f"{told} by copies; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): some .1 us a look"
 
 
-def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Check:
-    """Return the check of whether waits can be timed exactly."""
+def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Outcome:
+    """Return whether waits can be timed exactly."""
     (sites, no_sites), (watch, no_watch) = of_sites, of_watch
     if sites is not None:
         also = f"; mode watch, {watch / 1e3:.2f} us" if watch is not None else ""
-        return Check(
-            NAME,
+        return Outcome(
             True,
             f"mode sites, {sites / 1e3:.2f} us of CPU a probe{also}",
             "`dbdyno trace record --exact` times every wait of this server; most statements meet five to ten probes",
-            "",
         )
     if watch is not None:
-        return Check(
-            NAME,
+        return Outcome(
             True,
             f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({kernel_settings()});"
             " for mode"
             f" sites: {_RIGHTS}",
             "`dbdyno trace record --exact` times every wait of this server; rows, SQLSTATEs and the first milliseconds"
             " of sessions are mode sites' alone, which costs a tenth",
-            "",
         )
-    return Check(NAME, False, f"{no_sites}; {no_watch} ({kernel_settings()})", _WITHOUT, _allowing_command(pid))
+    return Outcome(False, f"{no_sites}; {no_watch} ({kernel_settings()})", _WITHOUT, _allowing_command(pid))
 
 
 def _try(ask: Callable[[], T]) -> tuple[T | None, str]:

@@ -3,19 +3,19 @@
 A role without superuser rights and a server whose machine is not accessible are normal cases: each check reports what
 was found, the consequence, and the step that would change it. Nothing is changed on the server or the machine.
 
-To add a check, write a function that returns a `Check` and add it to `CHECKS`. A check that fails does not affect the
-others.
+To add a check, write a function that returns an `Outcome` and add it to `CHECKS`. A check that fails does not affect
+the others.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench import check_host, check_leftovers, check_record
-from dbdyno.bench.check import Check
+from dbdyno.bench.check import Check, Outcome
 from dbdyno.bench.kinds import ENGINE, kind_of
 from dbdyno.bench.postgres import check_engine
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-CHECKS: dict[str, Callable[[Any, Any], Check]] = {
+CHECKS: dict[str, Callable[[Any, Any], Outcome]] = {
     "version": check_engine.version,
     "role": check_engine.role,
     "primary or standby": check_engine.recovery,
@@ -79,18 +79,12 @@ def _examine_mariadb(dsn: str | None) -> list[Check]:
     from dbdyno.bench.mariadb.address import driver, error_text
     from dbdyno.bench.mariadb.server import open_target
 
-    found = []
     own = None if dsn is None or "://" not in dsn else dsn
     with open_target(own) as target, contextlib.closing(target.connect()) as connection:
-        for name, check in mariadb_checks().items():
-            try:
-                found.append(check(target, connection))
-            except (driver().Error, OSError) as error:
-                found.append(Check(name, None, f"could not be checked: {error_text(error)}", "", ""))
-    return found
+        return _all(mariadb_checks(), target, connection, driver().Error, error_text)
 
 
-def mariadb_checks() -> dict[str, Callable[[Any, Any], Check]]:
+def mariadb_checks() -> dict[str, Callable[[Any, Any], Outcome]]:
     """Return the name and function of each check of a MariaDB server, in report order."""
     from dbdyno.bench.mariadb import check_engine as own
 
@@ -118,12 +112,22 @@ def examine(target: Postgres) -> list[Check]:
     """
     import psycopg
 
-    found = []
     with contextlib.closing(target.connect(statement_timeout_ms=5000, read_only=True)) as conn:
-        for name, check in CHECKS.items():
-            try:
-                found.append(check(target, conn))
-            except (psycopg.Error, OSError) as error:
-                said = str(error).splitlines()[0]
-                found.append(Check(name, None, f"could not be checked: {said}", "", ""))
+        return _all(CHECKS, target, conn, psycopg.Error, lambda error: str(error).splitlines()[0])
+
+
+def _all(
+    checks: Mapping[str, Callable[[Any, Any], Outcome]],
+    target: object,
+    connection: object,
+    refused: type[Exception],
+    words: Callable[[Exception], str],
+) -> list[Check]:
+    found = []
+    for name, check in checks.items():
+        try:
+            outcome = check(target, connection)
+        except (refused, OSError) as error:
+            outcome = Outcome(None, f"could not be checked: {words(error)}")
+        found.append(Check(name, *outcome))
     return found

@@ -12,16 +12,23 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from dbdyno.base.errors import Error
 
+WAIT_COLUMNS = ("arm", "block", "session", "started_ns", "elapsed_ns", "event", "event_type", "object", "fidelity")
 PAUSE_LONGEST_S = 5.0
 LATEST = 20
 """Maximum number of periods that one late sample represents."""
 STOP_S = 15.0
 """Seconds to wait for the polling thread to end; it may be in the middle of connecting."""
+
+
+def columns_of_waits(rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return rows of waits as columns (`WAIT_COLUMNS`), all of the same length."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in WAIT_COLUMNS)
+    return dict(zip(WAIT_COLUMNS, map(list, columns), strict=True))
 
 
 class Poller(ABC):

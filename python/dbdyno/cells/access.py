@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.errors import CellsError
+from dbdyno.base.errors import CellsError, errors_as
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.hosts import Host, hosts_of
 
@@ -60,7 +60,9 @@ class HostAccess:
 
         self.access = access
         self.host = host
-        try:
+        unread = (asyncssh.ConfigParseError, OSError, UnicodeDecodeError)
+        problem, step = "the SSH configuration cannot be read", "name another file with --ssh-config"
+        with errors_as(CellsError, unread, problem, next_step=step):
             self._settings = asyncssh.SSHClientConnectionOptions(
                 host=host.address,
                 port=host.port or (),
@@ -68,11 +70,6 @@ class HostAccess:
                 client_keys=None,
                 **self.config,
             )
-        except (asyncssh.ConfigParseError, OSError, UnicodeDecodeError) as error:
-            raise CellsError(
-                f"the SSH configuration cannot be read: {error}",
-                next_step="name another file with --ssh-config",
-            ) from error
         self.address: str = self._settings.host
         self.port = int(self._settings.port or 22)
 

@@ -12,7 +12,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 
-from dbdyno.base.errors import CellsError
+from dbdyno.base.errors import CellsError, errors_as
 from dbdyno.cells.aggregate import is_weight
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.documents import read_any
@@ -84,14 +84,9 @@ def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | No
     """
     if not mask:
         return None
-    try:
+    step = "write an expression such as 'FC_IO_RQ_R.*'; '.*' matches anything"
+    with errors_as(CellsError, re.error, f"{mask!r} is not a valid regular expression", option, step):
         return re.compile(mask, re.IGNORECASE)
-    except re.error as error:
-        raise CellsError(
-            f"{mask!r} is not a valid regular expression: {error}",
-            where=option,
-            next_step="write an expression such as 'FC_IO_RQ_R.*'; '.*' matches anything",
-        ) from error
 
 
 def column_of(

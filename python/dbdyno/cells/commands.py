@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import CellsError
-from dbdyno.base.files import read_user_file
-from dbdyno.cells.hosts import Host
+from dbdyno.cells.hosts import Host, lines_of
 from dbdyno.cells.listing import visible
 from dbdyno.cells.ssh import Answer
 
@@ -98,13 +97,7 @@ def shell_script_of(path: Path) -> list[Command]:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return read_user_file(path).splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise CellsError(
-            f"cannot be read: {reason}", where=str(path), next_step="check the path and the permissions of the file"
-        ) from error
+    return lines_of(path, "cannot be read", "check the path and the permissions of the file")
 
 
 def script_of(path: Path) -> list[Command]:

@@ -34,8 +34,7 @@ class Reading(NamedTuple):
     at_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadLine:
+class UnreadLine(NamedTuple):
     """Line that could not be parsed, with the reason."""
 
     line: int
@@ -43,8 +42,7 @@ class UnreadLine:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class CellError:
+class CellError(NamedTuple):
     """Error that CellCLI printed, with its code CELL-nnnnn and its message."""
 
     cell: str

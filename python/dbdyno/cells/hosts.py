@@ -90,17 +90,22 @@ def _hosts_of_word(word: str, where: str) -> list[Host]:
     return [_host(name, where) for name in _row(word, where)]
 
 
-def _group(path: Path) -> list[Host]:
+def lines_of(path: Path, problem: str, next_step: str) -> list[str]:
+    """Return the lines of a file that the user wrote.
+
+    Raises:
+        CellsError: The file cannot be read, or is not text.
+    """
     try:
-        lines = read_user_file(path).splitlines()
+        return read_user_file(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise CellsError(
-            f"the group file cannot be read: {reason}",
-            where=str(path),
-            next_step="give a file with one host name per line",
-        ) from error
+        raise CellsError(f"{problem}: {reason}", where=str(path), next_step=next_step) from error
+
+
+def _group(path: Path) -> list[Host]:
     found = []
+    lines = lines_of(path, "the group file cannot be read", "give a file with one host name per line")
     for number, line in enumerate(lines, 1):
         for name in line.partition("#")[0].split():
             found += _hosts_of_word(name, f"{path}:{number}")

@@ -16,20 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.base.errors import CellsError
+from dbdyno.base.errors import CellsError, errors_as
 from dbdyno.base.files import write_atomically
 from dbdyno.cells.access import Access, HostAccess
 from dbdyno.cells.failures import describe_failure, forget_command
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Fleet, JumpError
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of the set-up in words, and whether it has already been done."""
-
-    text: str
-    done: bool
 
 
 @dataclass(frozen=True)
@@ -48,17 +40,17 @@ class HostKey:
     forget: str = ""
 
 
-def key_steps(key: Path) -> list[Step]:
-    """Return the set-up steps for the user's SSH key."""
+def key_steps(key: Path) -> dict[str, bool]:
+    """Return the steps for the user's own key in words, and for each whether it has already been done."""
     there = key.is_file()
     private = there and stat.S_IMODE(key.stat().st_mode) & 0o077 == 0
     folder = key.parent
     narrow = folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022 == 0
-    return [
-        Step(f"folder {folder} that nobody else may write (0700)", narrow),
-        Step(f"private key {key}, ed25519, readable by its owner alone (0600)", private),
-        Step(f"public key {key}.pub", Path(f"{key}.pub").is_file()),
-    ]
+    return {
+        f"folder {folder} that nobody else may write (0700)": narrow,
+        f"private key {key}, ed25519, readable by its owner alone (0600)": private,
+        f"public key {key}.pub": Path(f"{key}.pub").is_file(),
+    }
 
 
 def make_key(key: Path, comment: str) -> None:
@@ -79,15 +71,11 @@ def make_key(key: Path, comment: str) -> None:
         key.chmod(0o600)
     public = Path(f"{key}.pub")
     if not public.is_file():
-        try:
+        unread = (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)
+        command = f"ssh-keygen -y -f {shlex.quote(str(key))} > {shlex.quote(str(public))}"
+        step = f"make the public key manually: {command}"
+        with errors_as(CellsError, unread, "the public key cannot be made from the private key", str(key), step):
             read = asyncssh.read_private_key(str(key))
-        except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise CellsError(
-                f"the public key cannot be made from the private key: {error}",
-                where=str(key),
-                next_step=f"make the public key manually: ssh-keygen -y -f {shlex.quote(str(key))} > "
-                f"{shlex.quote(str(public))}",
-            ) from error
         write_atomically(public, read.export_public_key(), durable=True, mode=0o644)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.output import F
+from dbdyno.cli.parameters import F
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run

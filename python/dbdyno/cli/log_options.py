@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.parameters import PATH
+from dbdyno.cli.parameters import PATH, F, option_group
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def logs_option(words: str) -> Callable[[F], F]:
@@ -20,17 +18,17 @@ def logs_option(words: str) -> Callable[[F], F]:
     return click.option("--log", "logs", multiple=True, type=PATH, metavar="FILE", help=words)
 
 
-def log_options(function: F) -> F:
-    """Add --line-prefix and --timezone, which say how text logs and their times are read."""
-    zone = click.option(
-        "--timezone", metavar="NAME", help="The server's log_timezone if it is not UTC, such as Europe/Berlin."
-    )
-    prefix = click.option(
+log_options = option_group(
+    click.option(
         "--line-prefix",
         metavar="TEXT",
         help="The server's log_line_prefix, for text logs (default: derived from the log).",
-    )
-    return prefix(zone(function))
+    ),
+    click.option(
+        "--timezone", metavar="NAME", help="The server's log_timezone if it is not UTC, such as Europe/Berlin."
+    ),
+)
+"""Adds --line-prefix and --timezone, which say how text logs and their times are read."""
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:

@@ -20,35 +20,35 @@ from dbdyno.base.errors import Error
 from dbdyno.base.processes import child_environment
 
 COMMANDS = {
-    "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
-    "bisect": ("dbdyno.cli.bisect", "The commit that made a program slower."),
-    "cells": ("dbdyno.cli.cells", "Storage cells over SSH, all at once."),
-    "ci": ("dbdyno.cli.ci", "Workflows for CI services: a change against its base."),
-    "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
-    "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
-    "device": ("dbdyno.cli.device", "Folders on modelled devices under real programs; power cuts."),
-    "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
-    "flow": ("dbdyno.cli.flow", "Data flows: the plan as written and as executed, side by side."),
-    "help": ("dbdyno.cli.help", "Topics: targets, times, output, exit codes, files, verdicts."),
-    "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
-    "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
-    "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
-    "probe": ("dbdyno.cli.probe", "Measure log-write latency on real files."),
-    "rehearse": ("dbdyno.cli.rehearse", "Your own statements on an old and a new server: slower, failing, different."),
-    "report": ("dbdyno.cli.report", "Write the report of a run: HTML, text, figures."),
-    "restore": ("dbdyno.cli.restore", "Restore server settings that a killed run left changed."),
-    "results": ("dbdyno.cli.results", "Results of runs kept as small files: in a folder or a branch of git."),
-    "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
-    "runs": ("dbdyno.cli.runs", "List the runs; import those of other programs."),
-    "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),
-    "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
-    "stats": ("dbdyno.cli.stats", "Statistics on any evidence, CSV or Parquet."),
-    "studies": ("dbdyno.cli.studies", "List the built-in studies, or show one."),
-    "trend": ("dbdyno.cli.trend", "All runs of a plan over time, and where it changed."),
-    "tune": ("dbdyno.cli.tune", "Race many arms: the worse leave, the winner is confirmed."),
-    "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
-    "ui": ("dbdyno.cli.ui", "Runs, servers and their history as pages in a browser."),
-    "wide": ("dbdyno.cli.wide", "Wide tables of Cassandra, queried with SQL."),
+    "advise": "What to change, with the figures that say so.",
+    "bisect": "The commit that made a program slower.",
+    "cells": "Storage cells over SSH, all at once.",
+    "ci": "Workflows for CI services: a change against its base.",
+    "client": "External clients: which there are, and whether one keeps to the protocol.",
+    "compare": "Analyse a run again, or compare two runs, traces, periods or recordings.",
+    "device": "Folders on modelled devices under real programs; power cuts.",
+    "doctor": "Check server, role and machine.",
+    "flow": "Data flows: the plan as written and as executed, side by side.",
+    "help": "Topics: targets, times, output, exit codes, files, verdicts.",
+    "model": "Modelled machines: show, check, fit, validate against published results.",
+    "move": "Move tables to Parquet: exact under writers, restartable, proved.",
+    "plan": "Write an example plan; show what a plan would do.",
+    "probe": "Measure log-write latency on real files.",
+    "rehearse": "Your own statements on an old and a new server: slower, failing, different.",
+    "report": "Write the report of a run: HTML, text, figures.",
+    "restore": "Restore server settings that a killed run left changed.",
+    "results": "Results of runs kept as small files: in a folder or a branch of git.",
+    "run": "Run a study or a plan: arms in random order, every latency kept.",
+    "runs": "List the runs; import those of other programs.",
+    "snap": "Snapshots of a live engine, and what happened between two.",
+    "sql": "Query the evidence of a run.",
+    "stats": "Statistics on any evidence, CSV or Parquet.",
+    "studies": "List the built-in studies, or show one.",
+    "trend": "All runs of a plan over time, and where it changed.",
+    "tune": "Race many arms: the worse leave, the winner is confirmed.",
+    "trace": "Oracle traces: where the time went, accounted for to the microsecond.",
+    "ui": "Runs, servers and their history as pages in a browser.",
+    "wide": "Wide tables of Cassandra, queried with SQL.",
 }
 
 
@@ -94,12 +94,21 @@ def _has_json(option: click.Parameter | None) -> bool:
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, not when help is printed.
 
-    `rows` maps the name of each command to its module and its help line.
+    `rows` maps the name of each command to its help line. A command's module has its name and is in `package`, except
+    those `elsewhere`.
     """
 
-    def __init__(self, *args: Any, rows: Mapping[str, tuple[str, str]] = COMMANDS, **attrs: Any) -> None:
-        super().__init__(*args, **attrs)
-        self.rows = rows
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        package: str = "dbdyno.cli",
+        rows: Mapping[str, str] = COMMANDS,
+        elsewhere: Mapping[str, str] | None = None,
+        **attrs: Any,
+    ) -> None:
+        super().__init__(name, **attrs)
+        self.package, self.rows, self.elsewhere = package, rows, elsewhere or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.rows)
@@ -107,12 +116,13 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.rows:
             return None
-        command: click.Command = _module(self.rows[cmd_name][0]).command
+        name = "imports" if cmd_name == "import" else cmd_name.replace("-", "_")  # a keyword names no module
+        command: click.Command = _module(self.elsewhere.get(cmd_name, f"{self.package}.{name}")).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, meaning) for name, (_, meaning) in self.rows.items()])
+            formatter.write_dl(list(self.rows.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, cast
 
 import click
 
 from dbdyno.base import escaping
 from dbdyno.base.errors import Error
 from dbdyno.base.files import os_errors_as, share_new_folders, write_output
-from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
+from dbdyno.cli.parameters import FILE, FOLDER, F, option_with_default
 from dbdyno.report.tabular import csv_text, escape_formula, json_text
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
@@ -32,7 +32,6 @@ _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
 TEXT_LEAST, TEXT_NARROW = 24, 12
 """Minimum width of a text column in characters: normally, and on a narrow terminal."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = option_with_default("--runs", "folder", type=FOLDER, default=Path("runs"), help="Folder with the runs.")
 

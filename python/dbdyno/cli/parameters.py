@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+F = TypeVar("F", bound=Callable[..., Any])
+"""A command's function, which a decorator returns with options added."""
 FILE = click.Path(path_type=Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -15,3 +19,14 @@ PATH = click.Path(path_type=Path)
 
 option_with_default = functools.partial(click.option, show_default=True)
 """Add an option whose help shows its default."""
+
+
+def option_group(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return a decorator that adds these options to a command, in this order."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add

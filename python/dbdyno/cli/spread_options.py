@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.base.errors import PlanError
+from dbdyno.cli.parameters import option_group
 
 if TYPE_CHECKING:
     from dbdyno.hosts.workers import Workers
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def spread_options(function: F) -> F:
-    """Add --scheduler and --hosts; `workers_of` connects to the hosts."""
-    scheduler = click.option(
+spread_options = option_group(
+    click.option(
         "--scheduler",
         metavar="ADDRESS",
         help="Spread the work over the workers of this Dask scheduler: tcp://HOST:PORT.",
-    )
-    hosts = click.option(
+    ),
+    click.option(
         "-H",
         "--hosts",
         multiple=True,
         metavar="HOSTS",
         help="Spread the work over these hosts, by SSH: comma-separated names, name[01-14], @FILE, USER@HOST:PORT.",
-    )
-    return scheduler(hosts(function))
+    ),
+)
+"""Adds --scheduler and --hosts; `workers_of` connects to the hosts."""
 
 
 @contextlib.contextmanager

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from dbdyno.base.errors import Error
 from dbdyno.cli.output import folder_option
-from dbdyno.cli.parameters import FOLDER
+from dbdyno.cli.parameters import FOLDER, option_group
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def run_to_folder(function: F) -> F:
-    """Add RUN, --out and --runs to a command."""
-    out = click.option("--out", required=True, type=FOLDER, metavar="DIR", help="Folder to create for the trace files.")
-    return click.argument("run_name", metavar="RUN")(out(folder_option(function)))
+run_to_folder = option_group(
+    click.argument("run_name", metavar="RUN"),
+    click.option("--out", required=True, type=FOLDER, metavar="DIR", help="Folder to create for the trace files."),
+    folder_option,
+)
+"""Adds RUN, --out and --runs."""
 
 
 def create_empty(folder: Path, error: type[Error]) -> None:

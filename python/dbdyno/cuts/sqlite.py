@@ -6,7 +6,7 @@ import json
 import sqlite3
 from pathlib import Path
 
-from dbdyno.base.errors import DeviceError
+from dbdyno.base.errors import DeviceError, errors_as
 from dbdyno.base.processes import python_command
 from dbdyno.cuts.ledger import Content
 from dbdyno.cuts.plan import CutPlan
@@ -29,17 +29,12 @@ class SqliteCuts(ProcessCuts):
     def create(self) -> None:
         """Make an empty database."""
         super().create()
-        try:
+        step = "correct the settings in the plan"
+        with errors_as(DeviceError, sqlite3.Error, "SQLite refuses these settings", "settings", step):
             connection = open_database(str(self.back / FILE), self._pragmas)
             for statement in TABLES:
                 connection.execute(statement)
             connection.close()
-        except sqlite3.Error as error:
-            raise DeviceError(
-                f"SQLite refuses these settings: {error}",
-                where="settings",
-                next_step="correct the settings in the plan",
-            ) from error
 
     def content(self) -> Content:
         """Return all rows, read from the table without an index, and what integrity and foreign key checks find."""

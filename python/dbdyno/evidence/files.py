@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base import files
-from dbdyno.base.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError, errors_as
 from dbdyno.base.json_types import JsonObject
 
 
@@ -51,20 +51,16 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
     Raises:
         EvidenceError: the file cannot be read or is not valid JSON; the error names file, line and column.
     """
+    step = "restore the file from a copy: another program changed or truncated it"
     try:
         with (
+            errors_as(EvidenceError, ValueError, "is not complete JSON", str(path), step),
             files.os_errors_as(EvidenceError, "cannot be read", path, files.CHECK_FILE),
             os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file,
         ):
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise EvidenceError("is not a file", where=str(path), next_step="restore the file from a copy")
             return json.loads(file.read(), object_hook=objects)
-    except ValueError as error:
-        raise EvidenceError(
-            f"is not complete JSON: {error}",
-            where=str(path),
-            next_step="restore the file from a copy: another program changed or truncated it",
-        ) from error
     except RecursionError as error:
         raise EvidenceError(
             "is nested more deeply than any JSON file that dbdyno writes",

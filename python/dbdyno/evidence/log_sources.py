@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class LogSource:
+class LogSource(NamedTuple):
     """A log file.
 
     Attributes:
@@ -24,8 +23,7 @@ class LogSource:
     year: int
 
 
-@dataclass(frozen=True)
-class ZoneOffset:
+class ZoneOffset(NamedTuple):
     """UTC offset of a time zone from a given time on; `name` is its abbreviation."""
 
     from_s: int
@@ -33,8 +31,7 @@ class ZoneOffset:
     name: str
 
 
-@dataclass(frozen=True)
-class LogSources:
+class LogSources(NamedTuple):
     """Log files in the order of their times.
 
     Attributes:
@@ -52,5 +49,5 @@ class LogSources:
     payloads: Sequence[str]
     pieces: str
     zone: Sequence[ZoneOffset] = ()
-    notes: Sequence[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
     is_mariadb: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.base.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError, errors_as
 from dbdyno.base.files import file_replacement
 from dbdyno.evidence.memory import file_connection
 
@@ -24,10 +24,6 @@ def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
             f"create temp table rows as select {names}",
             [list(values) for values in columns.values()],
         )
-        try:
-            with file_replacement(path) as aside:
-                connection.table("rows").write_parquet(str(aside), compression="zstd")
-        except (duckdb.Error, OSError) as error:
-            raise EvidenceError(
-                f"cannot be written: {error}", where=str(path), next_step="free disk space or check the permissions"
-            ) from error
+        refused, step = (duckdb.Error, OSError), "free space or check permissions"
+        with errors_as(EvidenceError, refused, "cannot be written", str(path), step), file_replacement(path) as aside:
+            connection.table("rows").write_parquet(str(aside), compression="zstd")

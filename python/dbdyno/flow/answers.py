@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import FlowError
-from dbdyno.flow.tables import InputTable
+from dbdyno.flow.tables import InputTable, plans_of
 
 DIGITS = 12
 Rows = Counter[tuple[str, ...]]
@@ -87,23 +87,9 @@ def answers(
         elif query is None:
             raise FlowError("no query is given", where=f"--engine {engine}", next_step="name a .sql file")
         else:
-            found = _of_query(engine, query, tables)
+            found = plans_of(engine).rows(query, tables)
         for optimized, rows in zip((False, True), found, strict=True):
             yield answer(engine, optimized, rows)
-
-
-def _of_query(engine: str, query: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
-    if engine == "duckdb":
-        from dbdyno.flow import duckdb_plans
-
-        return duckdb_plans.rows(query, tables)
-    if engine == "polars":
-        from dbdyno.flow import polars_plans
-
-        return polars_plans.rows(query, tables)
-    from dbdyno.flow import spark_plans
-
-    return spark_plans.rows(query, tables)
 
 
 def difference(first: Answer, second: Answer) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbdyno.flow.step import Flow, Kind, Step, without_projections
 
@@ -18,8 +18,7 @@ MARKS = (MOVED, MERGED, DROPPED, ADDED)
 """Marks of changes; if a step has several, the first one in this order is shown."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """Change of one condition, of the joins, or of one kind of step."""
 
     what: str
@@ -27,8 +26,7 @@ class Change:
     sentence: str
 
 
-@dataclass(frozen=True)
-class FlowComparison:
+class FlowComparison(NamedTuple):
     """All changes by the optimizer; `rows_out` is the number of rows passed between steps, as written and executed."""
 
     changes: tuple[Change, ...]
@@ -50,8 +48,7 @@ class FlowComparison:
         return {one.what: one.mark for one in self.changes}
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     joins: int
     groups: int
     scan: str

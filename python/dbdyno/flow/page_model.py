@@ -9,7 +9,7 @@ from dbdyno.base.errors import FlowError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.flow.compare import MARKS, SAME, FlowComparison, compare
 from dbdyno.flow.step import Flow, Kind, Step, without_projections
-from dbdyno.flow.tables import InputTable, text_of
+from dbdyno.flow.tables import InputTable, plans_of, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
 NO_TABLES = "name each table with --table NAME=FILE; only a Pig script names its own files"
@@ -33,21 +33,7 @@ def model_of_script(script: Path, engine: str, tables: Sequence[InputTable]) -> 
         return model(pig_plans.flow(script), script.name)
     if not tables:
         raise FlowError("no table is given", where=f"--engine {engine}", next_step=NO_TABLES)
-    return model(_of_query(engine, text_of(script).rstrip(";"), tables), script.name)
-
-
-def _of_query(engine: str, text: str, tables: Sequence[InputTable]) -> Flow:
-    if engine == "duckdb":
-        from dbdyno.flow import duckdb_plans
-
-        return duckdb_plans.flow(text, tables)
-    if engine == "polars":
-        from dbdyno.flow import polars_plans
-
-        return polars_plans.flow(text, tables)
-    from dbdyno.flow import spark_plans
-
-    return spark_plans.flow(text, tables)
+    return model(plans_of(engine).flow(text_of(script).rstrip(";"), tables), script.name)
 
 
 def model(flow: Flow, title: str) -> JsonObject:

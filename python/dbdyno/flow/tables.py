@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from dbdyno.base.errors import FlowError
 from dbdyno.base.files import read_user_file
@@ -68,3 +70,8 @@ def text_of(script: Path) -> str:
         raise FlowError(
             f"cannot be read: {said}", where=str(script), next_step="check the path and the permissions of the file"
         ) from None
+
+
+def plans_of(engine: str) -> ModuleType:
+    """Return the module that plans and runs queries on an engine; it imports that engine's library."""
+    return importlib.import_module(f"dbdyno.flow.{engine}_plans")

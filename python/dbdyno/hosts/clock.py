@@ -16,7 +16,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import TargetError
@@ -70,8 +70,7 @@ class ClockServer(Closeable):
                 return
 
 
-@dataclass(frozen=True)
-class ClockComparison:
+class ClockComparison(NamedTuple):
     """One comparison of a host's clock with this machine's: time on the host's clock, offset, and largest error."""
 
     host_ns: int
@@ -79,8 +78,7 @@ class ClockComparison:
     error_ns: int
 
 
-@dataclass(frozen=True)
-class ClockFit:
+class ClockFit(NamedTuple):
     """Linear fit of a host's clock offset over the host's time; `error_ns` bounds its error between the comparisons."""
 
     host_ns: int

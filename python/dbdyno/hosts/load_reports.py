@@ -26,6 +26,12 @@ class HostReport(NamedTuple):
     report: LoadReport
 
 
+def empty_report(now_ns: int) -> LoadReport:
+    """Return the report of a load that has run nothing."""
+    times: JsonObject = {"started_ns": now_ns, "ended_ns": now_ns, "reconnects": 0, "cpu_ns": 0, "threads": 0}
+    return cast("LoadReport", {**times, "interrupted": False, "arms": [], "error_codes": [], "lines": []})
+
+
 def merge_reports(reports: Sequence[LoadReport], *, beside: bool) -> LoadReport:
     """Merge several reports into one: values are added; for names that contain `max`, the largest value is used.
 

@@ -21,11 +21,9 @@ LOCK, COMMIT = "lock", "commit"
 
 A session waits for a table lock before a statement starts, and commits end after the last statement.
 """
-CERTAIN = 0.05
-BEYOND = 3.0
-"""Mean blocked time above this multiple of the first period's highest sub-interval counts as a rise without a test."""
-LEAST_FAILED = 0.01
-"""Smallest rise in the share of failed transactions that is reported."""
+CERTAIN, BEYOND, LEAST_FAILED = 0.05, 3.0, 0.01
+"""Maximum p of a certain rise; multiple of the first period's highest sub-interval above which mean blocked time is a
+certain rise without a test; smallest rise in the share of failed transactions that is reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.formatting import count, setting_number, share
+from dbdyno.advise.formatting import count, setting_number, share, table_number
 from dbdyno.advise.kinds import PreparedTransaction, Session, Setting, Slot, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 
@@ -28,13 +28,9 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def threshold(facts: Facts, table: Table) -> float:
-    """Return the number of dead rows at which autovacuum processes a table, from the table's or server's settings."""
-    base = float(
-        table.option("autovacuum_vacuum_threshold") or setting_number(facts, "autovacuum_vacuum_threshold", 50)
-    )
-    scale = float(
-        table.option("autovacuum_vacuum_scale_factor") or setting_number(facts, "autovacuum_vacuum_scale_factor", 0.2)
-    )
+    """Return the number of dead rows at which autovacuum processes a table, by the table's or server's settings."""
+    base = table_number(facts, table, "autovacuum_vacuum_threshold", 50)
+    scale = table_number(facts, table, "autovacuum_vacuum_scale_factor", 0.2)
     most = setting_number(facts, "autovacuum_vacuum_max_threshold", -1)
     rows = max(table.estimated_rows if table.estimated_rows is not None else table.rows, 0)
     limit = base + scale * rows

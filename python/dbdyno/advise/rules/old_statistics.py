@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.formatting import count, duration, setting_number, share
+from dbdyno.advise.formatting import count, duration, setting_number, share, table_number
 from dbdyno.advise.kinds import Server, Setting, Table
 from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
@@ -27,12 +27,8 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 
 
 def _is_old(facts: Facts, server: Server, table: Table, chance_s: float) -> bool:
-    base = float(
-        table.option("autovacuum_analyze_threshold") or setting_number(facts, "autovacuum_analyze_threshold", 50)
-    )
-    scale = float(
-        table.option("autovacuum_analyze_scale_factor") or setting_number(facts, "autovacuum_analyze_scale_factor", 0.1)
-    )
+    base = table_number(facts, table, "autovacuum_analyze_threshold", 50)
+    scale = table_number(facts, table, "autovacuum_analyze_scale_factor", 0.1)
     switch = facts.setting("autovacuum")
     never = table.option("autovacuum_enabled") in ("false", "off", "0", "no") or (
         switch is not None and not switch.is_on

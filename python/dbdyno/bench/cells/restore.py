@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base.errors import CellsError, EvidenceError
+from dbdyno.base.errors import CellsError, EvidenceError, errors_as
 from dbdyno.base.escaping import escape_line
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells import hosts, iorm_plan
@@ -40,15 +40,11 @@ def undo_of(run: Run) -> PlanUndo:
             where=run.id,
             next_step="list the runs with `dbdyno runs`, and name one of the study flash-log",
         )
-    try:
+    unread = (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError)
+    step = "compare the cells' plans manually with `dbdyno cells run 'list iormplan detail'`"
+    with errors_as(CellsError, unread, "the manifest of the run does not say what was changed", run.id, step):
         cells = tuple(_cell(cell) for cell in wire["cells"])
         reach = dict(wire["reach"])
-    except (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError) as error:
-        raise CellsError(
-            f"the manifest of the run does not say what was changed: {error}",
-            where=run.id,
-            next_step="compare the cells' plans manually with `dbdyno cells run 'list iormplan detail'`",
-        ) from error
     return PlanUndo("IORM plans", cells, reach, patience_s=PATIENCE_S, settle_s=0.0)
 
 

@@ -23,9 +23,11 @@ def check_results(client: tuple[str, ...], dsn: str | None, patience_s: float = 
     words = client[0] if known and client[0] in BUILTIN_CLIENTS else list(client)
     if kind_of(dsn).name == "mariadb":
         from dbdyno.bench.mariadb import clients as mariadb
+        from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
         from dbdyno.bench.mariadb.server import open_target as open_mariadb
 
-        with open_mariadb(None if dsn == "mariadb" else dsn, tcp=True) as server:
+        own = EmbeddedMariaDB(tcp=True) if dsn == "mariadb" else None
+        with open_mariadb(None if own else dsn, own) as server:
             yield from _all_verdicts(
                 mariadb.client_under_test(server, words), server.load_connection("dbdyno"), patience_s
             )

@@ -25,6 +25,7 @@ from dbdyno.bench.clients.process import ANSWER_S, START_S, ClientError, ClientL
 from dbdyno.bench.clients.reader import RECORD, Records, SliceRequest, StreamError, refuse_impossible_records
 from dbdyno.bench.clients.time_coverage import LEAST_AGAIN_NS, LEAST_NS, TimeCoverage, busy_ns
 from dbdyno.bench.marked_processes import NAME, MarkUndo, new_mark
+from dbdyno.hosts.load_reports import empty_report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -353,18 +354,8 @@ class CombinedLoad(PartWriter):
         return time.monotonic_ns() + self.offset_ns
 
     def _empty(self) -> LoadReport:
-        now = self._now_ns()
-        return {
-            "started_ns": now,
-            "ended_ns": now,
-            "reconnects": 0,
-            "cpu_ns": 0,
-            "threads": len(self.clients),
-            "interrupted": False,
-            "arms": [_nothing(arm) for arm in range(self.arms)],
-            "error_codes": [],
-            "lines": [],
-        }
+        arms = [_nothing(arm) for arm in range(self.arms)]
+        return {**empty_report(self._now_ns()), "threads": len(self.clients), "arms": arms}
 
 
 @contextlib.contextmanager

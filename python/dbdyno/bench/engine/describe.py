@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from dbdyno.bench.engine.prepare import EngineArm, PreparedEnginePlan
 from dbdyno.bench.engine.volumes import describe_devices
@@ -21,8 +20,8 @@ RESOLUTION = {
 
 def describe_prepared(
     ready: PreparedEnginePlan,
-    restart: str = "ALTER SYSTEM and restart",
-    clients: Mapping[int, str] = MappingProxyType({}),
+    restart: str,
+    clients: Mapping[int, str],
 ) -> str:
     """Return the description of a prepared plan as text.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from dbdyno.base.closeable import Closeable
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import TargetError, errors_as
 from dbdyno.bench.engine.mounted_volumes import MountedVolumes
 from dbdyno.bench.engine.os_user import Account, bare_environment
 from dbdyno.bench.engine.server_paths import base_folder
@@ -183,15 +183,10 @@ class EmbeddedServer(Closeable):
         folders = tuple(sorted(map(str, self._folders())))
         mounts = tuple(map(str, self.volumes.folders(self.folder)))
         self._undo = self._guardian.push(ServerUndo("embedded server", str(self.data_dir), folders, self.keep, mounts))
-        try:
+        problem, step = "cannot make a folder for the embedded server", "name another folder with TMPDIR"
+        with errors_as(TargetError, OSError, problem, str(base), step):
             self.folder.mkdir(mode=0o700)
             fill()
-        except OSError as error:
-            raise TargetError(
-                f"cannot make a folder for the embedded server: {error}",
-                where=str(base),
-                next_step="name another folder with TMPDIR",
-            ) from error
         self._account = account
 
     def _launch(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:

@@ -24,7 +24,7 @@ from dbdyno.bench.recorder import RepeatBlockError
 from dbdyno.hosts import worker_load
 from dbdyno.hosts.calls import HostPart, load_pyarrow, write_calls
 from dbdyno.hosts.clock import ClockComparison, ClockFit, SteadyClock, compare_clock, fit_clock
-from dbdyno.hosts.load_reports import HostReport, HostSlice, merge_reports
+from dbdyno.hosts.load_reports import HostReport, HostSlice, empty_report, merge_reports
 from dbdyno.hosts.shared_folder import PlacedPart, SharedFolder
 from dbdyno.hosts.shares import first_session, share_of
 
@@ -212,9 +212,9 @@ class HostLoads(Closeable):
         whole = [report for report in reports if report is not None]
         if len(whole) < self.count:
             if self.is_stopped:
-                return (
-                    merge_reports([report.report for report in whole], beside=True) if whole else _nothing(self.clock)
-                )
+                if not whole:
+                    return {**empty_report(self.clock.now_ns()), "interrupted": True}
+                return merge_reports([report.report for report in whole], beside=True)
             behind = next(held.name for held, one in zip(self.held, reports, strict=True) if one is None)
             raise HostLostError(
                 "did not start its slice in time", where=behind, next_step="check which processes keep this host busy"
@@ -395,19 +395,3 @@ def _move_slice(host_slice: HostSlice, clock: ClockFit) -> HostSlice:
     """Return a slice with its times converted to a host's clock."""
     offset = clock.offset_at(host_slice.started_ns + round(clock.offset_ns))
     return HostSlice(host_slice.arm, host_slice.slice, host_slice.started_ns + offset, host_slice.ended_ns + offset)
-
-
-def _nothing(clock: SteadyClock) -> LoadReport:
-    """Return the report of a series of slices that was stopped before it began."""
-    now_ns = clock.now_ns()
-    return {
-        "started_ns": now_ns,
-        "ended_ns": now_ns,
-        "reconnects": 0,
-        "cpu_ns": 0,
-        "threads": 0,
-        "interrupted": True,
-        "arms": [],
-        "lines": [],
-        "error_codes": [],
-    }

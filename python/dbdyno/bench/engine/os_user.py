@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import TargetError, errors_as
 from dbdyno.base.processes import search_folders
 from dbdyno.bench.postgres.binaries import Binaries
 
@@ -144,14 +144,10 @@ def reachable_binaries(account: Account, binaries: Binaries) -> Binaries:
             next_step="run dbdyno as an ordinary user, or grant the capabilities SETUID and SETGID",
         )
     cache = Path(os.environ.get("DBDYNO_CACHE") or CACHE)
-    try:
+    problem = f"the user '{account.name}' cannot run the server's programs in {binaries.bindir}"
+    step = f"free space in {cache}, or run dbdyno as an ordinary user"
+    with errors_as(TargetError, OSError, f"{problem}, and they cannot be copied", next_step=step):
         copied = Binaries(_copy(binaries, cache), binaries.version, binaries.source)
-    except OSError as error:
-        raise TargetError(
-            f"the user '{account.name}' cannot run the server's programs in {binaries.bindir},"
-            f" and they cannot be copied: {error}",
-            next_step=f"free space in {cache}, or run dbdyno as an ordinary user",
-        ) from error
     if not can_run(account, copied):
         raise TargetError(
             f"the user '{account.name}' can run the server's programs neither in"

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.engine.volumes import volumes_of
@@ -18,7 +18,10 @@ from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm, LoadSpec
+    from dbdyno.bench.clients.load import ClientArm
+    from dbdyno.bench.engine.remaining_sessions import ServerSessions
     from dbdyno.bench.engine.target import EngineTarget
+    from dbdyno.bench.guardian import Guardian
     from dbdyno.study.plan.plan import Arm, Plan
     from dbdyno.study.plan.schedule import Timing
 
@@ -52,6 +55,7 @@ class EngineArm:
     arm: Arm
     target: Any
     changes: Sequence[Change]
+    protocol: str = "prepared"
 
     def server_changes(self) -> Sequence[Change]:
         """Return the changes that affect the whole server."""
@@ -67,6 +71,29 @@ class PreparedEnginePlan(RunLayout, ABC):
     @abstractmethod
     def load_spec(self) -> LoadSpec:
         """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
+
+
+class EngineFunctions(NamedTuple):
+    """What each engine does in its own way.
+
+    Attributes:
+        open_targets: Opens the servers of the arms.
+        prepare: Determines how the arms' settings take effect on their servers, and prepares the run; it changes
+            nothing. Its arguments are the plan, the server of each arm, and the seed of the block order and the load
+            (None takes the plan's, or a random one). It raises `PlanError` if a script does not parse or an arm cannot
+            be run, and `TargetError` if a setting cannot be put in effect or a server has no room for the sessions.
+        client_arm: Returns an arm with an external client, prepared for it. Its arguments are the arm on its server,
+            the load's specification of the arm, and the seed. It raises `PlanError` if the client cannot run the arm.
+        turn_sql: Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason. It
+            raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while one runs.
+        server_sessions: Returns the sessions at a server.
+    """
+
+    open_targets: Callable[[Plan, Guardian], contextlib.AbstractContextManager[list[Any]]]
+    prepare: Callable[[Plan, list[Any], int | None], Any]
+    client_arm: Callable[[Any, LoadArm, int], ClientArm]
+    turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
+    server_sessions: Callable[[Any], ServerSessions]
 
 
 @contextlib.contextmanager

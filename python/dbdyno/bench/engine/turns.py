@@ -9,19 +9,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.clients.arms import describe_client, manifest_record
 from dbdyno.bench.clients.load import ClientArm, CombinedLoad
+from dbdyno.bench.engine.arm_server import describe_server
 from dbdyno.bench.engine.host_loads import HostLoads
-from dbdyno.bench.engine.prepare import EngineArm, PreparedEnginePlan
+from dbdyno.bench.engine.prepare import EngineArm, EngineFunctions, PreparedEnginePlan
 from dbdyno.bench.engine.remaining_sessions import RemainingSessions
 from dbdyno.bench.engine.spread import refuse_unfit_for_hosts
 from dbdyno.bench.engine.volumes import describe_devices, differing_devices
-from dbdyno.bench.protocol import RunLayout, Traits
+from dbdyno.bench.protocol import EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.bench.recorder import RepeatBlockError
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.study.plan.network import differing_network
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from dbdyno import _core
     from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.engine.observer import Observer
-    from dbdyno.bench.engine.remaining_sessions import ServerSessions
     from dbdyno.bench.protocol import BenchContext
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
@@ -56,15 +57,11 @@ class EngineBench(ABC):
     """
 
     traits = Traits(grows=True, warms_up_again=True, spreads=True, lines=True, devices=True)
+    restart_words = "ALTER SYSTEM and restart"
+    """How a setting that needs a restart takes effect."""
     counts_at_once = False
     """True if the server counts a statement as soon as it ends; PostgreSQL's counters lag by up to a second."""
-    turn_sql: Callable[..., contextlib.AbstractContextManager[None]]
-    """Runs an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
-
-    It raises `TargetError` for a statement that the server refuses, `Interrupted` for a signal while a statement runs.
-    """
-    server_sessions: Callable[[Any], ServerSessions]
-    """Function that returns an arm's sessions at its server."""
+    engine: EngineFunctions
     ready: PreparedEnginePlan
     clients: dict[int, ClientArm]
     load: Any
@@ -92,13 +89,21 @@ class EngineBench(ABC):
             self._apply_settings(ready, stack)
             self._read_back(number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
-            stack.enter_context(self.turn_sql(before, after, ready.target, self.guardian, self.stopping))
+            stack.enter_context(self.engine.turn_sql(before, after, ready.target, self.guardian, self.stopping))
             stack.enter_context(self._connection_of(number))
             yield
 
     @abstractmethod
-    def _client_arms(self, ready: Any) -> dict[int, ClientArm]:
-        """Return the external clients of the arms, by the number of the arm."""
+    def _claim_servers(self) -> bool:
+        """Lock the servers whose settings the run alters, and return True if there are any.
+
+        Raises:
+            TargetError: An earlier run left settings changed on a server, or another run holds its lock.
+        """
+
+    @abstractmethod
+    def _version_words(self, facts: JsonObject) -> str:
+        """Return the version in a server's facts, in words; empty if unknown."""
 
     @abstractmethod
     def _read_back(self, number: int) -> None:
@@ -107,6 +112,54 @@ class EngineBench(ABC):
         Raises:
             SettingMismatchError: A setting has another value.
         """
+
+    def prepare(self, seed: int | None = None) -> RunLayout:
+        """Open the servers and prepare the run.
+
+        The previous values of the settings to be changed are read again once the server's lock is held.
+
+        Raises:
+            TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
+            PlanError: The plan cannot be run as written.
+        """
+        with self.server_errors():
+            targets = self.held.enter_context(self.engine.open_targets(self.plan, self.guardian))
+            self.ready = self.engine.prepare(self.plan, targets, seed)
+            self.clients = self._client_arms(self.ready)
+            self._refuse_unfit_for_hosts(self.ready.load_spec())
+            if self.around.only_looks:
+                return self.ready
+            if self._claim_servers():
+                self.ready = self.engine.prepare(self.plan, targets, self.ready.seed)
+            self._start_clients()
+            if self.around.cut is not None:
+                self._as_before(self.around.cut)
+        return self.ready
+
+    def describe(self) -> str:
+        """Return the description of what a run would do."""
+        from dbdyno.bench.engine.describe import describe_prepared
+
+        clients = {
+            at: describe_client(own.arm, own.protocol)
+            for at, own in enumerate(self.ready.arms)
+            if own.arm.client is not None
+        }
+        return describe_prepared(self.ready, self.restart_words, clients)
+
+    def facts(self) -> Facts:
+        """Return facts about the servers, and how each arm's settings take effect there."""
+        with self.server_errors():
+            targets = {name: self._facts_of(target) for name, target in self._targets().items()}
+        arms = [self._row(own, self._version_words(targets[own.target.safe_dsn])) for own in self.ready.arms]
+        for number, client in self.clients.items():
+            arms[number]["changes"] |= manifest_record(client)
+        return Facts(targets, arms, EvidenceReading(), self._volumes())
+
+    def _facts_of(self, target: Any) -> JsonObject:
+        """Return facts about a server for the manifest."""
+        facts: JsonObject = target.facts()
+        return facts
 
     def retime(self, ready: RunLayout) -> None:
         """Use the new, longer timing for the turns that follow."""
@@ -224,7 +277,7 @@ class EngineBench(ABC):
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None
-        servers = [self.server_sessions(own.target) for own in self.ready.arms]
+        servers = [self.engine.server_sessions(own.target) for own in self.ready.arms]
         for own, arm in zip(servers, spec["arms"], strict=True):
             arm["connection"] = own.with_keepalives(arm["connection"])
         load = HostLoads(workers, spec, RemainingSessions(servers), self.plan.shared_folder)
@@ -259,6 +312,15 @@ class EngineBench(ABC):
             client.guardian = self.guardian
             client.start()
 
+    def _client_arms(self, ready: PreparedEnginePlan) -> dict[int, ClientArm]:
+        """Return the arms that an external client runs, by arm number."""
+        arms = zip(ready.arms, ready.load_spec()["arms"], strict=True)
+        return {
+            number: self.engine.client_arm(own, arm, ready.seed)
+            for number, (own, arm) in enumerate(arms)
+            if own.arm.client is not None
+        }
+
     def _load(self, resumed: int) -> CombinedLoad | HostLoads | _core.Load:
         """Return the load generator for the run's turns; a resumed run draws different random numbers."""
         from dbdyno import _core
@@ -285,19 +347,19 @@ class EngineBench(ABC):
         slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
         self.ready = self.ready.with_timing(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
 
-    def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> JsonObject:
-        """Return what the manifest says about an arm; `special` describes a server that was started for it."""
-        own, plan = self.ready.arms[number], self.ready.plan
+    def _row(self, own: EngineArm, version: str) -> JsonObject:
+        """Return what the manifest says about an arm; `version` is that of its server, in words."""
+        plan = self.ready.plan
         changes = {change.name: change.value for change in own.changes}
         return {
             "name": own.arm.name,
             "description": own.arm.description,
             "sessions": plan.sessions_of(own.arm),
             "rate_per_s": plan.rate_of(own.arm),
-            "protocol": protocol,
+            "protocol": own.protocol,
             "target": own.target.safe_dsn,
             "changes": {
-                **(special or {}),
+                **describe_server(own.arm.server, version),
                 **differing_devices(plan.device_of(own.arm)),
                 **differing_network(plan.network_of(own.arm)),
                 **changes,

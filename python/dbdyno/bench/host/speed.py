@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dbdyno.bench.canary import STEPS, WAKE_UPS
+from dbdyno.bench.canary import MESSAGES, STEPS, WAKE_UPS
 from dbdyno.bench.host.machine import host_facts
 from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 from dbdyno.bench.host.syncs import FLAGS, LogFile, Syncs
@@ -42,7 +42,6 @@ TRIPS = 40
 """Number of round trips in a round."""
 IDLE_S = 0.05
 """Time of each round in which this process does nothing, to measure other programs' CPU use [s]."""
-MESSAGES = 100
 LEAST_DELAY_US = 0.5
 SPIN_NS = 60_000
 """Time that the other process computes before it answers: about that of a short statement."""

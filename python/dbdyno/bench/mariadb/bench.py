@@ -13,21 +13,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.clients.arms import describe_client, manifest_record, start_sentences
-from dbdyno.bench.clients.load import ClientArm
+from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.clients.arms import start_sentences
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import restart_cold
+from dbdyno.bench.engine.prepare import EngineFunctions
 from dbdyno.bench.engine.turns import SERVER_LOST_STEP, EngineBench, SettingMismatchError, server_side_effects
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.binaries import INSTALL
-from dbdyno.bench.mariadb.clients import client_arms
+from dbdyno.bench.mariadb.clients import client_arm
 from dbdyno.bench.mariadb.global_settings import apply_global_settings, claim_settings, differing_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
 from dbdyno.bench.mariadb.observer import MariaDBObserver
 from dbdyno.bench.mariadb.prepare import EMBEDDED, PreparedPlan, in_mariadb_dialect, open_targets, prepare
 from dbdyno.bench.mariadb.remaining_sessions import MariaDBSessions
 from dbdyno.bench.mariadb.restore import refuse_leftovers
-from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout
+from dbdyno.bench.protocol import BenchContext
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.prepare import ReadyArm
@@ -40,8 +41,8 @@ class MariaDBBench(EngineBench):
     """Bench on the MariaDB servers of a plan's arms."""
 
     counts_at_once = True
-    turn_sql = staticmethod(turn_sql)
-    server_sessions = MariaDBSessions
+    restart_words = "an option of the server, and restart"
+    engine = EngineFunctions(open_targets, prepare, client_arm, turn_sql, MariaDBSessions)
     ready: PreparedPlan
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:
@@ -67,58 +68,13 @@ class MariaDBBench(EngineBench):
         does, sends = server_side_effects(plan, target, EMBEDDED)
         return does + arm_server.side_effects(plan, INSTALL) + start_sentences(plan) + sends
 
-    def prepare(self, seed: int | None = None) -> RunLayout:
-        """Open the servers and prepare the run.
-
-        The previous values of the settings to be changed are read again once the server's lock is held.
-
-        Raises:
-            TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
-            PlanError: The plan cannot be run as written.
-        """
-        with self.server_errors():
-            targets = self.held.enter_context(open_targets(self.plan, self.guardian))
-            self.ready = prepare(self.plan, targets, seed)
-            self.clients = client_arms(self.ready)
-            self._refuse_unfit_for_hosts(self.ready.load_spec())
-            if self.around.only_looks:
-                return self.ready
-            for target in self._others().values():
-                refuse_leftovers(target)
-            if altered := self._altered_servers():
-                for target in altered.values():
-                    claim_settings(target, self.guardian)
-                self.ready = prepare(self.plan, targets, self.ready.seed)
-            self._start_clients()
-            if self.around.cut is not None:
-                self._as_before(self.around.cut)
-        return self.ready
-
-    def describe(self) -> str:
-        """Return the description of what a run would do."""
-        from dbdyno.bench.engine.describe import describe_prepared
-
-        protocol = self.ready.plan.workload.protocol
-        clients = {
-            at: describe_client(own.arm, own.arm.protocol or protocol)
-            for at, own in enumerate(self.ready.arms)
-            if own.arm.client is not None
-        }
-        return describe_prepared(self.ready, "an option of the server, and restart", clients)
-
-    def facts(self) -> Facts:
-        """Return facts about the servers, and how each arm's settings take effect there."""
-        with self.server_errors():
-            targets = {name: target.facts() for name, target in self._targets().items()}
-        protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
-        versions = {name: str(facts.get("version", "")).partition("-")[0] for name, facts in targets.items()}
-        arms = [
-            self._row(at, protocol, arm_server.describe_server(own.arm.server, versions[own.target.safe_dsn]))
-            for at, (own, protocol) in enumerate(zip(self.ready.arms, protocols, strict=True))
-        ]
-        for number, client in self.clients.items():
-            arms[number]["changes"] |= manifest_record(client)
-        return Facts(targets, arms, EvidenceReading(), self._volumes())
+    def _claim_servers(self) -> bool:
+        for target in self._others().values():
+            refuse_leftovers(target)
+        altered = self._altered_servers()
+        for target in altered.values():
+            claim_settings(target, self.guardian)
+        return bool(altered)
 
     def begin(self, run: Run, resumed: int) -> None:
         """Create the workload's objects and open the sessions that stay open.
@@ -135,9 +91,6 @@ class MariaDBBench(EngineBench):
             self.load = self._load(resumed)
             self.observer = MariaDBObserver(self.ready)
             self._connect_lasting()
-
-    def _client_arms(self, ready: PreparedPlan) -> dict[int, ClientArm]:
-        return client_arms(ready)
 
     def _stays_open(self) -> bool:
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].changes and not self.ready.arms[0].arm.cold
@@ -185,6 +138,9 @@ class MariaDBBench(EngineBench):
                 where=own.target.safe_dsn,
                 next_step="find out who alters the setting, or write the value as the server shows it, then run again",
             )
+
+    def _version_words(self, facts: JsonObject) -> str:
+        return str(facts.get("version", "")).partition("-")[0]
 
     @contextlib.contextmanager
     def server_errors(self) -> Iterator[None]:

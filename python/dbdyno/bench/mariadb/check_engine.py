@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.check import Check
+from dbdyno.bench.check import Outcome
 from dbdyno.bench.check_leftovers import check_findings
 from dbdyno.bench.mariadb.restore import UnrestoredMariaDB
 from dbdyno.bench.mariadb.session import row, rows
@@ -18,56 +18,54 @@ if TYPE_CHECKING:
 _SAFE = "@@innodb_flush_log_at_trx_commit, @@innodb_doublewrite, @@log_bin, @@sync_binlog"
 
 
-def version(_target: MariaDB, connection: Any) -> Check:
+def version(_target: MariaDB, connection: Any) -> Outcome:
     """Check which version the server has."""
     found = f"MariaDB {row(connection, 'select @@version')[0]}"
-    return Check("version", True, found, "supported by dbdyno", "")
+    return Outcome(True, found, "supported by dbdyno")
 
 
-def user(_target: MariaDB, connection: Any) -> Check:
+def user(_target: MariaDB, connection: Any) -> Outcome:
     """Check which user is connected."""
     name = row(connection, "select current_user()")[0]
-    return Check("user", True, str(name), "the load runs with the rights of this user", "")
+    return Outcome(True, str(name), "the load runs with the rights of this user")
 
 
-def replica(_target: MariaDB, connection: Any) -> Check:
+def replica(_target: MariaDB, connection: Any) -> Outcome:
     """Check whether the server accepts writes."""
-    name = "primary or replica"
     if row(connection, "select @@read_only")[0]:
         step = "name the primary, or run SET GLOBAL read_only = 0 if this server is the primary"
-        return Check(name, False, "read_only = on", "workloads that write are refused", step)
-    return Check(name, True, "takes writes", "", "")
+        return Outcome(False, "read_only = on", "workloads that write are refused", step)
+    return Outcome(True, "takes writes")
 
 
-def connections(_target: MariaDB, connection: Any) -> Check:
+def connections(_target: MariaDB, connection: Any) -> Outcome:
     """Check how many sessions the load can open."""
     most = int(row(connection, "select @@max_connections")[0])
     status = "select variable_value from information_schema.global_status where variable_name = 'THREADS_CONNECTED'"
     free = most - int(row(connection, status)[0])
     few = free < 20
     step = "raise max_connections with SET GLOBAL, if the machine has enough memory" if few else ""
-    return Check("connections", not few, f"{free} free of {most}", "the most sessions, over all arms", step)
+    return Outcome(not few, f"{free} free of {most}", "the most sessions, over all arms", step)
 
 
-def server_settings(target: MariaDB, connection: Any) -> Check:
+def server_settings(target: MariaDB, connection: Any) -> Outcome:
     """Check whether settings of the whole server can be varied."""
-    name = "server settings"
     if target.is_embedded:
-        return Check(name, True, "embedded server", "global settings and those of a start can be varied", "")
+        return Outcome(True, "embedded server", "global settings and those of a start can be varied")
     grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
     if any(word in one for one in grants if " ON *.*" in one for word in ("ALL PRIVILEGES", "SUPER", " ADMIN")):
         after = "if you allow it: alter_system = true under [target]; settings of a start only on the embedded server"
-        return Check(name, True, "SET GLOBAL", after, "")
+        return Outcome(True, "SET GLOBAL", after)
     step = "GRANT SUPER ON *.* TO the user, or use the embedded server"
-    return Check(name, False, "no right to SET GLOBAL", "only session settings can be varied", step)
+    return Outcome(False, "no right to SET GLOBAL", "only session settings can be varied", step)
 
 
-def leftover_settings(target: MariaDB, connection: Any) -> Check:
+def leftover_settings(target: MariaDB, connection: Any) -> Outcome:
     """Check whether a killed run left a setting of this server changed."""
     return check_findings(UnrestoredMariaDB(target).find_unrestored_on(connection, sources())[1])
 
 
-def durability(_target: MariaDB, connection: Any) -> Check:
+def durability(_target: MariaDB, connection: Any) -> Outcome:
     """Check whether a commit is on disk when it returns."""
     flush, double, binlog, synced = row(connection, f"select {_SAFE}")
     weak = [
@@ -80,20 +78,20 @@ def durability(_target: MariaDB, connection: Any) -> Check:
         if found != safe
     ]
     if not weak:
-        return Check("durability", True, "each commit is flushed", "commit times are those of safe commits", "")
+        return Outcome(True, "each commit is flushed", "commit times are those of safe commits")
     step = "set them to 1 (ON) to measure durable commits"
-    return Check("durability", False, ", ".join(weak), "commits are not those of a server that loses nothing", step)
+    return Outcome(False, ", ".join(weak), "commits are not those of a server that loses nothing", step)
 
 
-def waits(target: MariaDB, connection: Any) -> Check:
+def waits(target: MariaDB, connection: Any) -> Outcome:
     """Check whether the server records waits and this user may read them."""
     if target.has_performance_schema(connection):
-        return Check("waits", True, "performance_schema", "what the load's sessions wait for is sampled", "")
+        return Outcome(True, "performance_schema", "what the load's sessions wait for is sampled")
     step = "start the server with performance_schema = ON, and grant this user SELECT on performance_schema.*"
-    return Check("waits", False, "no performance schema for this user", "what sessions wait for is not known", step)
+    return Outcome(False, "no performance schema for this user", "what sessions wait for is not known", step)
 
 
-def login(target: MariaDB, _connection: Any) -> Check:
+def login(target: MariaDB, _connection: Any) -> Outcome:
     """Check whether the load's own client can log in as the driver did."""
     from dbdyno import _core
 
@@ -103,5 +101,5 @@ def login(target: MariaDB, _connection: Any) -> Check:
         with contextlib.suppress(KeyError):
             _core.Load({"seed": 7, "arms": [own]}).try_connect()  # type: ignore[list-item]
     except TargetError as error:
-        return Check("load's login", False, error.message.splitlines()[0], "no run is possible", error.next_step or "")
-    return Check("load's login", True, "works", "", "")
+        return Outcome(False, error.message.splitlines()[0], "no run is possible", error.next_step or "")
+    return Outcome(True, "works")

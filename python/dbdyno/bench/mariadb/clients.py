@@ -21,7 +21,7 @@ from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
-    from dbdyno.bench.mariadb.prepare import PreparedPlan, ReadyArm
+    from dbdyno.bench.mariadb.prepare import ReadyArm
     from dbdyno.bench.mariadb.server import MariaDB
 
 
@@ -29,20 +29,7 @@ _ALIVE = """select count(*) from performance_schema.session_connect_attrs
 where attr_name = 'program_name' and attr_value = %s"""
 
 
-def client_arms(ready: PreparedPlan) -> dict[int, ClientArm]:
-    """Return the arms that an external client runs, by arm number.
-
-    Raises:
-        PlanError: An arm's client cannot run it.
-    """
-    return {
-        number: _client_arm(own, arm, ready)
-        for number, (own, arm) in enumerate(zip(ready.arms, ready.load_spec()["arms"], strict=True))
-        if own.arm.client is not None
-    }
-
-
-def _client_arm(own: ReadyArm, arm: LoadArm, ready: PreparedPlan) -> ClientArm:
+def client_arm(own: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     """Return an arm prepared for its external client.
 
     Raises:
@@ -54,8 +41,7 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: PreparedPlan) -> ClientArm:
     where = f"arm {own.arm.name!r}"
     started = locate(own.arm.client, Path(), where)
     environment = environment_of(arm["connection"], where)
-    protocol = own.arm.protocol or ready.plan.workload.protocol
-    job = Job({**arm, "protocol": protocol}, _core.Drawer(arm, ready.seed), None, ready.seed)
+    job = Job({**arm, "protocol": own.protocol}, _core.Drawer(arm, seed), None, seed)
     made = ClientArm(job, started.command, {**started.environment, **environment}, client_name(own.arm))
     made.secret = environment.get("MARIADB_PASSWORD")
     if (spec := arm.get("network")) is not None:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import unrestored_settings
-from dbdyno.bench.mariadb.address import driver, error_text
+from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.bench.mariadb.settings import SettingChange, read_facts, same_value
+from dbdyno.bench.mariadb.settings import SettingChange, read_facts, refused, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.evidence.run import this_process
 
@@ -118,11 +118,7 @@ def _set(connection: object, change: SettingChange) -> None:
     try:
         rows(connection, f"set global {change.name} = {change.literal}")
     except driver().Error as error:
-        raise TargetError(
-            f"the server refuses the value: {error_text(error)}",
-            where=f"setting {change.name}",
-            next_step="choose another value, or remove the setting from the arm",
-        ) from error
+        raise refused(change, "the value", error, "choose another value, or remove the setting from the arm") from error
 
 
 def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:

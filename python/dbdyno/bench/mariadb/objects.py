@@ -13,13 +13,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dbdyno.base.errors import TargetError
 from dbdyno.base.signals import Interrupted, StopSignals
-from dbdyno.bench.guardian import ObjectExistsError
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.session import StopRequested, run_stoppable
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.bench.postgres.objects import OBJECT_EXISTS_STEP
+from dbdyno.bench.postgres.objects import refusal
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
@@ -54,7 +52,7 @@ def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stoppi
 def turn_sql(
     before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: StopSignals
 ) -> Iterator[None]:
-    """Run an arm's SQL before and after its turn; see `EngineBench.turn_sql`."""
+    """Run an arm's SQL before and after its turn; see `EngineFunctions.turn_sql`."""
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(MariaUndo("SQL after a turn", target.parameters, tuple(after))))
@@ -69,12 +67,5 @@ def _run(target: MariaDB, statement: str, where: str, stopping: StopSignals, und
     except StopRequested as error:
         raise Interrupted from error
     except driver().Error as error:
-        first = " ".join(statement.split())
-        shown = first if len(first) <= 80 else first[:77] + "..."
-        exists = bool(error.args) and error.args[0] in EXISTS
-        refused = TargetError(
-            f"the server refuses {shown!r}: {error_text(error)}",
-            where=f"{where} on {target.safe_dsn}",
-            next_step=OBJECT_EXISTS_STEP if exists else "run it manually on the server, then correct the plan",
-        )
-        raise (ObjectExistsError(refused, undo) if exists and undo is not None else refused) from error
+        exists, place = bool(error.args) and error.args[0] in EXISTS, f"{where} on {target.safe_dsn}"
+        raise refusal("server", statement, error_text(error), place, undo, exists=exists) from error

@@ -60,7 +60,7 @@ class PreparedPlan(shared.PreparedEnginePlan):
                 ready.arm,
                 ready.target.load_connection(names[ready.arm.name]),
                 session_sql(ready.changes),
-                ready.arm.protocol or self.plan.workload.protocol,
+                ready.protocol,
             )
             for ready in self.arms
         ]
@@ -74,12 +74,14 @@ def open_targets(plan: Plan, guardian: Guardian) -> contextlib.AbstractContextMa
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> contextlib.AbstractContextManager[MariaDB]:
     from dbdyno.bench.mariadb.binaries import programs_in
+    from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
     from dbdyno.bench.mariadb.server import open_target
 
-    own, settings, dsn = arm.server or Server(), _own_settings(plan), arm.dsn or plan.dsn
-    return open_target(
-        None if arm.server is not None or dsn == EMBEDDED else dsn,
-        settings={**settings, **own.settings},
+    own, dsn = arm.server or Server(), arm.dsn or plan.dsn
+    if arm.server is None and dsn != EMBEDDED:
+        return open_target(dsn)
+    embedded = EmbeddedMariaDB(
+        {**_own_settings(plan), **own.settings},
         guardian=guardian,
         tcp=any(other.client is not None for other in plan.arms),
         workdir=Path(own.workdir) if own.workdir else None,
@@ -88,6 +90,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> context
         number=number,
         volumes=volumes_of(plan.device_of(arm)),
     )
+    return open_target(None, embedded)
 
 
 def _own_settings(plan: Plan) -> dict[str, str]:
@@ -98,17 +101,7 @@ def _own_settings(plan: Plan) -> dict[str, str]:
 
 
 def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> PreparedPlan:
-    """Determine how the arms' settings take effect on their servers, and prepare the run.
-
-    Args:
-        plan: The plan.
-        targets: The server of each arm.
-        seed: Seed of the block order and the load; None uses the plan's seed, or a random one.
-
-    Raises:
-        PlanError: A script does not parse, or an arm cannot be run.
-        TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
-    """
+    """Determine how the arms' settings take effect on their servers, and prepare the run; see `EngineFunctions`."""
     if any(arm.cold for arm in plan.arms):  # turns to measure the cost of observation would each need a restart
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     shared.check_scripts(plan)
@@ -151,7 +144,7 @@ def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
     except TargetError as error:
         place = f"arm {arm.name!r}, {error.where or target.safe_dsn}"
         raise TargetError(error.message, where=place, next_step=error.next_step) from error
-    return ReadyArm(arm, target, changes)
+    return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
 
 
 def in_mariadb_dialect(plan: Plan) -> Plan:

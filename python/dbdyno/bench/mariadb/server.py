@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,9 +16,6 @@ from dbdyno.bench.mariadb.address import Address, Parameters, address, address_o
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.volumes import Volume
-    from dbdyno.bench.guardian import Guardian
-    from dbdyno.bench.mariadb.binaries import Programs
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
 OLDEST = (10, 5)
@@ -264,22 +261,10 @@ class MariaDB(EngineTarget):
 
 
 @contextlib.contextmanager
-def open_target(
-    dsn: str | None,
-    *,
-    settings: Mapping[str, str] | None = None,
-    guardian: Guardian | None = None,
-    tcp: bool = False,
-    workdir: Path | None = None,
-    install: Sequence[str] = (),
-    programs: Programs | None = None,
-    number: int = 1,
-    volumes: Sequence[Volume] = (),
-) -> Iterator[MariaDB]:
+def open_target(dsn: str | None, embedded: EmbeddedMariaDB | None = None) -> Iterator[MariaDB]:
     """Yield the server of `dsn`, or an embedded one (None) that is removed when the context ends.
 
-    All arguments but `dsn` are for the embedded server; see `EmbeddedMariaDB`. With `tcp` dbdyno's own load connects by
-    TCP too, because external clients do so.
+    With `tcp` of `embedded` dbdyno's own load connects by TCP too, because external clients do so.
 
     Raises:
         TargetError: The server does not answer, or did not start.
@@ -289,17 +274,7 @@ def open_target(
         return
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
-    own = EmbeddedMariaDB(
-        settings,
-        guardian=guardian,
-        tcp=tcp,
-        workdir=workdir,
-        install=install,
-        programs=programs,
-        number=number,
-        volumes=volumes,
-    )
-    with own as engine:
+    with embedded or EmbeddedMariaDB() as engine:
         yield MariaDB.from_engine(engine)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import TargetError, errors_as
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.session import row, rows
 
@@ -207,22 +207,12 @@ def _change(fact: SettingFact, value: str, target: MariaDB) -> SettingChange:
             where=place,
             next_step="use the embedded server: --target mariadb",
         )
-    try:
+    step = f"choose another value (in effect now: {fact.value})"
+    with errors_as(TargetError, ValueError, f"{value!r:.80} is not a valid value", place, step):
         own = literal(fact, value)
-    except ValueError as error:
-        raise TargetError(
-            f"{value!r:.80} is not a valid value: {error}",
-            where=place,
-            next_step=f"choose another value (in effect now: {fact.value})",
-        ) from error
-    try:
+    problem, step = "the present value of the setting could not be restored later", "remove the setting from the arm"
+    with errors_as(TargetError, ValueError, problem, place, step):
         before = literal(fact, fact.value) if how == "global" else ""
-    except ValueError as error:
-        raise TargetError(
-            f"the present value of the setting could not be restored later: {error}",
-            where=place,
-            next_step="remove the setting from the arm",
-        ) from error
     return SettingChange(fact.name, value, how, fact.value, own, before)
 
 
@@ -233,14 +223,17 @@ def _try_in_session(connection: Any, facts: Mapping[str, SettingFact], changes: 
             rows(connection, sql)
             found = str(row(connection, f"select @@session.{change.name}")[0])
         except driver().Error as error:
-            raise TargetError(
-                f"the server refuses {change.value!r:.80}: {error_text(error)}",
-                where=f"setting {change.name}",
-                next_step="choose another value",
-            ) from error
+            raise refused(change, f"{change.value!r:.80}", error, "choose another value") from error
         wanted, fact = change.value, facts[change.name]
         if fact.type not in ("BOOLEAN", "ENUM") and not same_value(fact, wanted, found):
             raise _rounding_error(change.name, wanted, found)
+
+
+def refused(change: SettingChange, what: str, error: Exception, step: str) -> TargetError:
+    """Return the error for a setting whose value the server refuses."""
+    return TargetError(
+        f"the server refuses {what}: {error_text(error)}", where=f"setting {change.name}", next_step=step
+    )
 
 
 def _rounding_error(name: str, wanted: str, found: str) -> TargetError:

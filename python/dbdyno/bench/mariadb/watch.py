@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import Error
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.bench.poll import Poller
+from dbdyno.bench.poll import Poller, columns_of_waits
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
 
-COLUMNS = ("arm", "block", "session", "started_ns", "elapsed_ns", "event", "event_type", "object", "fidelity")
 ANSWER_S = 2.0
 NAME_BYTES = 60
 NO_WAITS = "what sessions wait for is not known: performance_schema is off, or this user may not read it"
@@ -72,11 +71,10 @@ class Watcher(Poller):
             self._from_here()
 
     def take(self) -> dict[str, list[Any]]:
-        """Return all samples since the last call, as columns (`COLUMNS`)."""
+        """Return all samples since the last call, as columns."""
         with self._lock:
             found, self._rows = self._rows, []
-        columns = zip(*found, strict=True) if found else ([] for _ in COLUMNS)
-        return dict(zip(COLUMNS, map(list, columns), strict=True))
+        return columns_of_waits(found)
 
     def _connect(self) -> Any:
         return self._target.connect(answer_s=ANSWER_S, name="dbdyno watcher")

@@ -13,14 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.clients.arms import describe_client, manifest_record, start_sentences
-from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.arms import start_sentences
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import restart_cold
+from dbdyno.bench.engine.prepare import EngineFunctions
 from dbdyno.bench.engine.turns import EngineBench, server_side_effects
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.capture_check import with_capture
-from dbdyno.bench.postgres.clients import client_arms
+from dbdyno.bench.postgres.clients import client_arm
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import PreparedPlan, ReadyArm, open_targets, prepare
@@ -33,7 +33,7 @@ from dbdyno.bench.postgres.server_settings import (
     refuse_leftover_settings,
     server_errors,
 )
-from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout
+from dbdyno.bench.protocol import BenchContext, RunLayout
 from dbdyno.study.plan.typed_workloads import IN_SQL
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ class PostgresBench(EngineBench):
     """Bench on the PostgreSQL servers of a plan's arms."""
 
     traits = replace(EngineBench.traits, replays=True)
-    turn_sql = staticmethod(turn_sql)
-    server_sessions = PostgresSessions
+    engine = EngineFunctions(open_targets, prepare, client_arm, turn_sql, PostgresSessions)
     ready: PreparedPlan
     observer: PostgresObserver
 
@@ -91,50 +90,15 @@ class PostgresBench(EngineBench):
         lines, sends = server_side_effects(plan, target, EMBEDDED[0])
         return lines + arm_server.side_effects(plan, "initdb") + start_sentences(plan) + sends
 
-    @server_errors()
     def prepare(self, seed: int | None = None) -> RunLayout:
-        """Open the servers and prepare the run.
-
-        The previous values of the settings to be changed are read again once the server's lock is held.
-
-        Raises:
-            TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
-            PlanError: The plan cannot be run as written.
-        """
+        """Open the servers and prepare the run, with the statements of a capture if the plan replays one."""
         self.plan = with_capture(self.plan)
-        targets = self.held.enter_context(open_targets(self.plan, self.guardian))
-        self.ready = prepare(self.plan, targets, seed)
-        self.clients = client_arms(self.ready)
-        self._refuse_unfit_for_hosts(self.ready.load_spec())
-        if self.around.only_looks:
-            return self.ready
-        if claim_servers(self.ready, self.guardian):
-            self.ready = prepare(self.plan, targets, self.ready.seed)
+        return super().prepare(seed)
+
+    def _claim_servers(self) -> bool:
+        altered = claim_servers(self.ready, self.guardian)
         refuse_leftover_settings(self.ready, self.around.folder)
-        self._start_clients()
-        if self.around.cut is not None:
-            self._as_before(self.around.cut)
-        return self.ready
-
-    def describe(self) -> str:
-        """Return the description of what a run would do."""
-        from dbdyno.bench.engine.describe import describe_prepared
-
-        clients = {
-            at: describe_client(arm.arm, arm.protocol)
-            for at, arm in enumerate(self.ready.arms)
-            if arm.arm.client is not None
-        }
-        return describe_prepared(self.ready, clients=clients)
-
-    @server_errors()
-    def facts(self) -> Facts:
-        """Return facts about the servers, and how each arm's settings take effect there."""
-        arms = [self._row(number, own.protocol, _server(own)) for number, own in enumerate(self.ready.arms)]
-        for number, client in self.clients.items():
-            arms[number]["changes"] |= manifest_record(client)
-        targets = {name: _facts(target) for name, target in self._targets().items()}
-        return Facts(targets, arms, EvidenceReading(), self._volumes())
+        return altered
 
     @server_errors()
     def begin(self, run: Run, resumed: int) -> None:
@@ -171,9 +135,6 @@ class PostgresBench(EngineBench):
     def _read_back(self, number: int) -> None:
         read_back(self.ready, number)
 
-    def _client_arms(self, ready: PreparedPlan) -> dict[int, ClientArm]:
-        return client_arms(ready)
-
     def _stays_open(self) -> bool:
         if self.ready.plan.workload.replay is not None:
             return False
@@ -196,31 +157,28 @@ class PostgresBench(EngineBench):
                 )
             )
 
+    def _facts_of(self, target: Postgres) -> JsonObject:
+        """Return the target's facts, with the settings `ASKED_FIRST` included even if they have their defaults."""
+        facts = target.facts()
+        known = {setting["name"] for setting in facts["settings"]}
+        with contextlib.closing(target.connect()) as conn:
+            rows = conn.execute(
+                "select name, current_setting(name), source from pg_settings where name = any(%s)",
+                [[name for name in ASKED_FIRST if name not in known]],
+            ).fetchall()
+        facts["settings"] += [{"name": n, "value": v, "source": source} for n, v, source in rows]
+        return facts
+
+    def _version_words(self, facts: JsonObject) -> str:
+        version = facts.get("server_version")
+        return f"PostgreSQL {version}" if version else ""
+
     def server_errors(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""
         return server_errors()
 
 
 BENCH = PostgresBench
-
-
-def _facts(target: Postgres) -> JsonObject:
-    """Return the target's facts, with the settings `ASKED_FIRST` included even if they have their defaults."""
-    facts = target.facts()
-    known = {setting["name"] for setting in facts["settings"]}
-    with contextlib.closing(target.connect()) as conn:
-        rows = conn.execute(
-            "select name, current_setting(name), source from pg_settings where name = any(%s)",
-            [[name for name in ASKED_FIRST if name not in known]],
-        ).fetchall()
-    facts["settings"] += [{"name": n, "value": v, "source": source} for n, v, source in rows]
-    return facts
-
-
-def _server(arm: ReadyArm) -> dict[str, str]:
-    """Return a description of the server that was started for an arm: its version and settings."""
-    version = arm.target.facts().get("server_version") if arm.arm.server else None
-    return arm_server.describe_server(arm.arm.server, f"PostgreSQL {version}" if version else "")
 
 
 def _with_own_secrets(plan: Plan) -> Plan:

@@ -140,13 +140,8 @@ def newest(binaries: Iterable[Binaries]) -> Binaries | None:
 
 def version_of(program: Path) -> str | None:
     """Return the version of a PostgreSQL program, such as `15.18` or `19beta1`, or None if it does not run."""
-    try:
-        done = subprocess.run(
-            [program, "--version"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r"\(PostgreSQL\)\s+(\d\S*)", done.stdout)
+    done = _answer(program, "--version")
+    match = re.search(r"\(PostgreSQL\)\s+(\d\S*)", done.stdout) if done else None
     return match.group(1) if match else None
 
 
@@ -173,13 +168,18 @@ def _pg_config_bindir(path: str) -> Path | None:
     program = find_program("pg_config", path)
     if program is None:
         return None
+    done = _answer(program, "--bindir")
+    return Path(done.stdout.strip()) if done and done.returncode == 0 and done.stdout.strip() else None
+
+
+def _answer(program: Path, option: str) -> subprocess.CompletedProcess[str] | None:
+    """Return what a program answers to an option, or None if it does not run."""
     try:
-        done = subprocess.run(
-            [program, "--bindir"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
+        return subprocess.run(
+            [program, option], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
 
 
 def is_program(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.check import Check, first_value, is_superuser
+from dbdyno.bench.check import Outcome, first_value, is_superuser
 from dbdyno.bench.metrics import VIEWS
 
 if TYPE_CHECKING:
@@ -15,28 +15,26 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-def version(_target: Postgres, conn: Connection) -> Check:
+def version(_target: Postgres, conn: Connection) -> Outcome:
     """Check which version the server has, and whether dbdyno is tested with it."""
     number = int(first_value(conn, "select current_setting('server_version_num')"))
     shown = "PostgreSQL " + str(first_value(conn, "select current_setting('server_version')"))
     if number < 120000:
-        return Check(
-            "version",
+        return Outcome(
             False,
             shown,
             "dbdyno is tested with 12 to 18; older views may lack columns",
             "upgrade, or take missing figures as they are",
         )
-    return Check("version", True, shown, "supported", "")
+    return Outcome(True, shown, "supported")
 
 
-def role(_target: Postgres, conn: Connection) -> Check:
+def role(_target: Postgres, conn: Connection) -> Outcome:
     """Check which role is connected, and whether it is a superuser."""
     role = first_value(conn, "select current_user::text")
     if is_superuser(conn):
-        return Check("role", True, f"'{role}', superuser", "every setting can be varied", "")
-    return Check(
-        "role",
+        return Outcome(True, f"'{role}', superuser", "every setting can be varied")
+    return Outcome(
         None,
         f"'{role}', no superuser",
         "session settings of context 'user' can be varied, others need a grant",
@@ -44,13 +42,12 @@ def role(_target: Postgres, conn: Connection) -> Check:
     )
 
 
-def other_sessions(_target: Postgres, conn: Connection) -> Check:
+def other_sessions(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether the waits of other sessions are visible."""
     sees = is_superuser(conn) or first_value(conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')")
     if sees:
-        return Check("waits of others", True, "pg_read_all_stats", "all sessions' waits are visible", "")
-    return Check(
-        "waits of others",
+        return Outcome(True, "pg_read_all_stats", "all sessions' waits are visible")
+    return Outcome(
         False,
         "no pg_read_all_stats",
         "waits of your own sessions are sampled, those of the WAL writer and checkpointer are not",
@@ -58,7 +55,7 @@ def other_sessions(_target: Postgres, conn: Connection) -> Check:
     )
 
 
-def views(_target: Postgres, conn: Connection) -> Check:
+def views(_target: Postgres, conn: Connection) -> Outcome:
     """Check which statistics views can be read."""
     import psycopg
 
@@ -70,26 +67,23 @@ def views(_target: Postgres, conn: Connection) -> Check:
             missing.append(source)
     known = ", ".join(source for source, *_ in VIEWS if source not in missing)
     if not missing:
-        return Check("statistics views", True, known, "all counters are recorded", "")
-    return Check(
-        "statistics views",
+        return Outcome(True, known, "all counters are recorded")
+    return Outcome(
         "pg_stat_database" not in missing,
         f"{known}; not: {', '.join(missing)}",
         "views of newer versions, or hidden ones, are left out of the metrics",
-        "",
     )
 
 
-def io_timing(_target: Postgres, conn: Connection) -> Check:
+def io_timing(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether the engine times its I/O."""
     names = ["track_io_timing", "track_wal_io_timing"]
     rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
     off = [name for name, setting in rows if setting == "off"]
     found = ", ".join(f"{name} = {setting}" for name, setting in rows)
     if not off:
-        return Check("I/O timing", True, found, "times of reads, writes and syncs are known", "")
-    return Check(
-        "I/O timing",
+        return Outcome(True, found, "times of reads, writes and syncs are known")
+    return Outcome(
         False,
         found,
         "the engine counts these I/Os but does not time them: shown as not measured, never as 0",
@@ -97,9 +91,8 @@ def io_timing(_target: Postgres, conn: Connection) -> Check:
     )
 
 
-def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
+def pg_stat_statements(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether counters per statement are available."""
-    name = "pg_stat_statements"
     installed = first_value(conn, "select extversion from pg_extension where extname = 'pg_stat_statements'")
     active = first_value(conn, "select current_setting('pg_stat_statements.track', true)")
     available = first_value(
@@ -107,12 +100,10 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
         "select default_version from pg_available_extensions where name = 'pg_stat_statements'",
     )
     if installed and active:
-        return Check(
-            name,
+        return Outcome(
             True,
             f"version {installed}, track = {active}",
             "statements can be distinguished; it costs some CPU per statement, in every arm alike",
-            "",
         )
     if active:
         found, step = (
@@ -126,17 +117,15 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
         )
     else:
         found, step = "not available on this server", "install the contrib package of this version"
-    return Check(name, None, found, "no figures per statement from the engine's side", step)
+    return Outcome(None, found, "no figures per statement from the engine's side", step)
 
 
-def alter_system(target: Postgres, conn: Connection) -> Check:
+def alter_system(target: Postgres, conn: Connection) -> Outcome:
     """Check whether server settings can be varied."""
-    name = "server settings"
     if target.is_embedded:
-        return Check(name, True, "embedded engine", "reload and restart settings can be varied", "")
+        return Outcome(True, "embedded engine", "reload and restart settings can be varied")
     if first_value(conn, "select current_setting('allow_alter_system', true)") == "off":
-        return Check(
-            name,
+        return Outcome(
             False,
             "allow_alter_system = off",
             "only session settings can be varied",
@@ -154,15 +143,12 @@ def alter_system(target: Postgres, conn: Connection) -> Check:
             )
         )
     if granted and may_reload:
-        return Check(
-            name,
+        return Outcome(
             True,
             "ALTER SYSTEM and pg_reload_conf()",
             "reload settings can be varied if you allow it; restarts only on embedded engines",
-            "",
         )
-    return Check(
-        name,
+    return Outcome(
         False,
         "no right to ALTER SYSTEM" if not granted else "no right to pg_reload_conf()",
         "only session settings can be varied",
@@ -172,7 +158,7 @@ def alter_system(target: Postgres, conn: Connection) -> Check:
     )
 
 
-def session_settings(_target: Postgres, conn: Connection) -> Check:
+def session_settings(_target: Postgres, conn: Connection) -> Outcome:
     """Check how many settings can be varied per session."""
     total = int(first_value(conn, "select count(*) from pg_settings where context = 'superuser'"))
     number = int(first_value(conn, "select current_setting('server_version_num')"))
@@ -185,8 +171,7 @@ def session_settings(_target: Postgres, conn: Connection) -> Check:
                 "select count(*) from pg_settings where context = 'superuser' and has_parameter_privilege(name, 'SET')",
             )
         )
-    return Check(
-        "session settings",
+    return Outcome(
         True if allowed == total else None,
         f"{free} for everybody, {allowed} of {total} for superusers",
         "these can be varied by SET per session, in slices of milliseconds",
@@ -194,12 +179,11 @@ def session_settings(_target: Postgres, conn: Connection) -> Check:
     )
 
 
-def schema(_target: Postgres, conn: Connection) -> Check:
+def schema(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether built-in workloads can create their tables."""
     if first_value(conn, "select has_database_privilege(current_database(), 'create')"):
-        return Check("own schema", True, "may create schemas", "built-in workloads make their own", "")
-    return Check(
-        "own schema",
+        return Outcome(True, "may create schemas", "built-in workloads make their own")
+    return Outcome(
         False,
         "may not create a schema here",
         "built-in workloads cannot run; scripts on your own tables can",
@@ -207,56 +191,53 @@ def schema(_target: Postgres, conn: Connection) -> Check:
     )
 
 
-def recovery(_target: Postgres, conn: Connection) -> Check:
+def recovery(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether the server accepts writes."""
     if first_value(conn, "select pg_is_in_recovery()"):
-        return Check("primary or standby", False, "standby", "read-only workloads, no redo positions", "")
-    return Check("primary or standby", True, "primary", "reads and writes", "")
+        return Outcome(False, "standby", "read-only workloads, no redo positions")
+    return Outcome(True, "primary", "reads and writes")
 
 
-def wal_position(_target: Postgres, conn: Connection) -> Check:
+def wal_position(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether redo bytes can be measured."""
     import psycopg
 
-    name = "WAL position"
     try:
         where = first_value(conn, "select pg_current_wal_insert_lsn()::text")
     except psycopg.Error as error:
         said = str(error).splitlines()[0]
-        return Check(name, False, said, "redo bytes per commit cannot be measured", "use a primary")
-    return Check(name, True, str(where), "redo bytes per commit are measured", "")
+        return Outcome(False, said, "redo bytes per commit cannot be measured", "use a primary")
+    return Outcome(True, str(where), "redo bytes per commit are measured")
 
 
-def pooler(target: Postgres, _conn: Connection) -> Check:
+def pooler(target: Postgres, _conn: Connection) -> Outcome:
     """Check whether a connection pooler is between dbdyno and the server."""
     if target.pooled:
-        return Check(
-            "direct connection",
+        return Outcome(
             False,
             "a pooler (such as pgbouncer) seems to be in between",
             "session settings may reach other sessions; the latencies are the pooler's",
             "connect to the server itself",
         )
-    return Check("direct connection", True, "no pooler seen", "sessions are the server's own", "")
+    return Outcome(True, "no pooler seen", "sessions are the server's own")
 
 
-def durability(_target: Postgres, conn: Connection) -> Check:
+def durability(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether commits wait for the disk."""
     names = ["fsync", "synchronous_commit", "full_page_writes"]
     rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
     found = ", ".join(f"{name} = {setting}" for name, setting in rows)
     if any(setting == "off" for _, setting in rows):
-        return Check(
-            "durability",
+        return Outcome(
             False,
             found,
             "commits are faster than on a server that must not lose data",
             "turn them on for any result that is meant for production",
         )
-    return Check("durability", True, found, "commits wait for the disk as in production", "")
+    return Outcome(True, found, "commits wait for the disk as in production")
 
 
-def connections(_target: Postgres, conn: Connection) -> Check:
+def connections(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether the server has room for a plan's sessions."""
     row = conn.execute(
         "select current_setting('max_connections')::int,"
@@ -268,8 +249,7 @@ def connections(_target: Postgres, conn: Connection) -> Check:
     most, reserved, used, limit = row or (0, 0, 0, -1)
     free = most - reserved - used
     free = min(free, limit) if limit >= 0 else free
-    return Check(
-        "connections",
+    return Outcome(
         free >= 8,
         f"{free} free of {most}",
         "arms in slices keep the sessions of all arms open at once",

@@ -19,7 +19,7 @@ from dbdyno.bench.clients.network_line import ClientLine
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
-    from dbdyno.bench.postgres.prepare import PreparedPlan, ReadyArm
+    from dbdyno.bench.postgres.prepare import ReadyArm
     from dbdyno.bench.postgres.server import Postgres
 
 CHECKS_CLIENT = "-c client_connection_check_interval=1000"
@@ -30,20 +30,6 @@ PROTECTION = (
 )
 """Connection options that only libpq-based clients honour."""
 _PATH = ("host", "port", "user", "password", "dbname")
-
-
-def client_arms(ready: PreparedPlan) -> dict[int, ClientArm]:
-    """Return the arms that an external client runs, by arm number.
-
-    Raises:
-        PlanError: An arm's client cannot run it.
-    """
-    spec = ready.load_spec()
-    return {
-        number: client_arm(own, arm, ready.seed)
-        for number, (own, arm) in enumerate(zip(ready.arms, spec["arms"], strict=True))
-        if own.arm.client is not None
-    }
 
 
 def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:

@@ -29,7 +29,7 @@ from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.base.scratch import ScratchFolder
 from dbdyno.bench.metrics import Metric
-from dbdyno.bench.postgres.watch import COLUMNS
+from dbdyno.bench.poll import columns_of_waits
 
 if TYPE_CHECKING:
     import psycopg
@@ -147,12 +147,11 @@ class ExactWatcher:
         self._stretch = Stretch(arm, block, arms, others)
 
     def take(self) -> dict[str, list[Any]]:
-        """Return all waits since the last call, as columns (`COLUMNS`)."""
+        """Return all waits since the last call, as columns."""
         self._cut()
         self._stretch = None
         rows, self._rows = self._rows, []
-        columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
-        return dict(zip(COLUMNS, map(list, columns), strict=True))
+        return columns_of_waits(rows)
 
     def take_metrics(self) -> list[tuple[str, int, Metric]]:
         """Return the cost of the probes and the CPU time inside waits since the last call, as (arm, block, metric)."""

@@ -76,7 +76,7 @@ def _run_first(conn: psycopg.Connection[Any], statement: str, register: Callable
 def turn_sql(
     before: list[str], after: list[str], target: Postgres, guardian: Guardian, stopping: StopSignals | None = None
 ) -> Iterator[None]:
-    """Run an arm's SQL before and after its turn; see `EngineBench.turn_sql`."""
+    """Run an arm's SQL before and after its turn; see `EngineFunctions.turn_sql`."""
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(target.sql_undo("SQL after a turn", after)))
@@ -92,12 +92,21 @@ def _stop_check(stopping: StopSignals | None) -> Callable[[], bool] | None:
     return None if stopping is None else stopping.is_requested
 
 
+def refusal(who: str, statement: str, said: str, where: str, undo: Undo | None, *, exists: bool) -> TargetError:
+    """Return the error of a statement that the server refuses, an `ObjectExistsError` for an existing object.
+
+    `ObjectExistsError` is returned only if `undo` is given: the teardown of a set-up that has begun.
+    """
+    first = " ".join(statement.split())
+    shown = first if len(first) <= 80 else first[:77] + "..."
+    step = OBJECT_EXISTS_STEP if exists else f"run it manually on the {who}, then correct the plan"
+    refused = TargetError(f"the {who} refuses {shown!r}: {said}", where=where, next_step=step)
+    return ObjectExistsError(refused, undo) if exists and undo is not None else refused
+
+
 @contextlib.contextmanager
 def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
-    """Turn a statement's errors into `TargetError`, or `ObjectExistsError` for an existing object.
-
-    `ObjectExistsError` is raised only if there is an `undo`, the teardown of a set-up that has begun.
-    """
+    """Turn a statement's errors into those of `refusal`."""
     import psycopg
 
     from dbdyno.bench.postgres.session import StopRequested
@@ -107,12 +116,5 @@ def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | No
     except StopRequested as error:
         raise Interrupted from error
     except psycopg.Error as error:
-        first = " ".join(statement.split())
-        shown = first if len(first) <= 80 else first[:77] + "..."
-        exists = error.sqlstate in EXISTS
-        refused = TargetError(
-            f"the engine refuses {shown!r}: {str(error).splitlines()[0]}",
-            where=f"{where} on {target.safe_dsn}",
-            next_step=OBJECT_EXISTS_STEP if exists else "run it manually on the engine, then correct the plan",
-        )
-        raise (ObjectExistsError(refused, undo) if exists and undo is not None else refused) from error
+        said, place, exists = str(error).splitlines()[0], f"{where} on {target.safe_dsn}", error.sqlstate in EXISTS
+        raise refusal("engine", statement, said, place, undo, exists=exists) from error

@@ -33,7 +33,6 @@ class ReadyArm(shared.EngineArm):
 
     target: Postgres
     changes: list[SettingChange]
-    protocol: str = "prepared"
 
 
 @dataclass(frozen=True)
@@ -93,17 +92,7 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
 
 
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> PreparedPlan:
-    """Determine how the arms' settings take effect on their servers, and prepare the run.
-
-    Args:
-        plan: The plan.
-        targets: The server of each arm.
-        seed: Seed of the block order and the load; None uses the plan's seed, or a random one.
-
-    Raises:
-        PlanError: A script does not parse, or only a model can run the workload.
-        TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
-    """
+    """Determine how the arms' settings take effect on their servers, and prepare the run; see `EngineFunctions`."""
     from dbdyno.bench.clients.arms import refuse_unfit_arm
     from dbdyno.bench.postgres import capture_check
     from dbdyno.study.plan.typed_workloads import compile_workload

@@ -25,6 +25,7 @@ from dbdyno.bench.clients.external_load import PartWriter
 from dbdyno.bench.postgres.keys.plan import key_plan
 from dbdyno.evidence.capture_keys import KeyPlan, unmapped_keys
 from dbdyno.evidence.captures import LIMITS
+from dbdyno.hosts.load_reports import empty_report
 from dbdyno.study.plan.replay import NAME, core_speed
 
 if TYPE_CHECKING:
@@ -168,15 +169,12 @@ class ReplayLoad(PartWriter):
         began_ns, cpu_ns = time.time_ns(), time.process_time_ns()
         rows = [self._turn(block, arm, number) for arm, number, *_ in slices]
         return {
-            "started_ns": began_ns,
+            **empty_report(began_ns),
             "ended_ns": time.time_ns(),
-            "reconnects": 0,
             "cpu_ns": time.process_time_ns() - cpu_ns,
             "threads": self.ready.plan.sessions,
             "interrupted": any(told["stopped"] for _, told in rows),
             "arms": [cast("ArmReport", row) for row, _ in rows],
-            "error_codes": [],
-            "lines": [],
         }
 
     def _turn(self, block: int, arm: int, number: int) -> tuple[JsonObject, JsonObject]:

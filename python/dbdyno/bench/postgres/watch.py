@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.poll import columns_of_waits
 from dbdyno.bench.postgres.poll import PostgresPoller
 from dbdyno.evidence.events import ON_CPU
 
@@ -33,18 +34,6 @@ if TYPE_CHECKING:
 
 APPLICATION_NAME_BYTES = 63
 PERIOD_NS = 100_000_000
-COLUMNS = (
-    "arm",
-    "block",
-    "session",
-    "started_ns",
-    "elapsed_ns",
-    "event",
-    "event_type",
-    "object",
-    "fidelity",
-)
-"""Columns that `Watcher.take` returns, all of the same length."""
 
 _SAMPLE = """
 select pid, application_name, coalesce(backend_type, 'client backend'), wait_event_type, wait_event
@@ -99,11 +88,10 @@ class Watcher(PostgresPoller):
             self._from_here()
 
     def take(self) -> dict[str, list[Any]]:
-        """Return all samples since the last call, as columns (`COLUMNS`)."""
+        """Return all samples since the last call, as columns."""
         with self._lock:
             rows, self._rows = self._rows, []
-        columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
-        return dict(zip(COLUMNS, map(list, columns), strict=True))
+        return columns_of_waits(rows)
 
     def _look(self, conn: Connection) -> None:
         with self._lock:

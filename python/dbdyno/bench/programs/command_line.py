@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from dbdyno.base.errors import PlanError
+from dbdyno.base.errors import PlanError, errors_as
 from dbdyno.base.processes import find_program
 
 _NAME = re.compile(r"\{\{|\}\}|\{(\w+)\}")
@@ -36,12 +36,9 @@ def fill_in_variables(command: str, variables: Mapping[str, str], where: str) ->
     Raises:
         PlanError: A quote is not closed, the command is empty, or a variable is unknown.
     """
-    try:
+    step = "check the quotes of the command"
+    with errors_as(PlanError, ValueError, f"{command!r} cannot be split into words", where, step):
         given = shlex.split(command)
-    except ValueError as error:
-        raise PlanError(
-            f"{command!r} cannot be split into words: {error}", where=where, next_step="check the quotes of the command"
-        ) from error
     if not given:
         raise PlanError("the command is empty", where=where, next_step="write the program and its arguments")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dbdyno.base.errors import Error, PlanError
 from dbdyno.base.processes import child_environment, find_program
@@ -15,8 +15,7 @@ FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
 """Environment variables that would make git use a repository other than the given one."""
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit: its full name, and the first line of its message."""
 
     name: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.base.limits import DAY_S, Number
-from dbdyno.cli.parameters import EXISTING_FILE, FILE, option_with_default
+from dbdyno.cli.parameters import EXISTING_FILE, FILE, option_group, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection, Column
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from dbdyno.cells.selection import Selection
     from dbdyno.cells.ssh import Access
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 by_option = option_with_default(
     "--by",
@@ -30,63 +29,58 @@ mask_option = click.option(
 )
 
 
-def reach_options(function: F) -> F:
-    """Add --hosts and the options for reaching the hosts; `access_of` and `hosts_from` read these options."""
-    hosts = click.option(
+access_options = option_group(
+    click.option("-l", "--user", metavar="NAME", help="User name for the login on the cells."),
+    click.option(
+        "--key",
+        "keys",
+        multiple=True,
+        metavar="FILE",
+        type=EXISTING_FILE,
+        help="Private key (default: the keys of the SSH agent and of the SSH configuration).",
+    ),
+    click.option("--known-hosts", type=FILE, help="File with the cells' host keys, instead of your known_hosts."),
+    click.option(
+        "--ssh-config",
+        metavar="FILE",
+        type=EXISTING_FILE,
+        help="SSH configuration file to use instead of yours, as with ssh -F.",
+    ),
+    click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
+    option_with_default(
+        "--timeout",
+        default=30.0,
+        metavar="S",
+        type=Number(0.1, DAY_S),
+        help="Time limit for the answer of a cell [s].",
+    ),
+    option_with_default(
+        "--parallel",
+        default=64,
+        type=click.IntRange(1, 1000),
+        help="Maximum number of cells to query at the same time.",
+    ),
+)
+"""Adds the options for reaching cells that are not named by --hosts; `access_of` reads these options."""
+reach_options = option_group(
+    click.option(
         "-H",
         "--hosts",
         multiple=True,
         metavar="HOSTS",
         help="Cells: comma-separated names, name[01-14], @FILE, USER@HOST:PORT.",
-    )
-    groups = click.option(
+    ),
+    click.option(
         "-g",
         "--group",
         "groups",
         multiple=True,
         metavar="FILE",
         help="Cells: a file that lists them, one name per line, as for dcli.",
-    )
-    return hosts(groups(access_options(function)))
-
-
-def access_options(function: F) -> F:
-    """Add the options for reaching cells that are not named by --hosts; `access_of` reads these options."""
-    options = (
-        click.option("-l", "--user", metavar="NAME", help="User name for the login on the cells."),
-        click.option(
-            "--key",
-            "keys",
-            multiple=True,
-            metavar="FILE",
-            type=EXISTING_FILE,
-            help="Private key (default: the keys of the SSH agent and of the SSH configuration).",
-        ),
-        click.option("--known-hosts", type=FILE, help="File with the cells' host keys, instead of your known_hosts."),
-        click.option(
-            "--ssh-config",
-            metavar="FILE",
-            type=EXISTING_FILE,
-            help="SSH configuration file to use instead of yours, as with ssh -F.",
-        ),
-        click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
-        option_with_default(
-            "--timeout",
-            default=30.0,
-            metavar="S",
-            type=Number(0.1, DAY_S),
-            help="Time limit for the answer of a cell [s].",
-        ),
-        option_with_default(
-            "--parallel",
-            default=64,
-            type=click.IntRange(1, 1000),
-            help="Maximum number of cells to query at the same time.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    ),
+    access_options,
+)
+"""Adds --hosts and the options for reaching the hosts; `access_of` and `hosts_from` read these options."""
 
 
 def hosts_from(reach: Mapping[str, Any]) -> list[Host]:
@@ -124,24 +118,20 @@ def confirm() -> None:
         raise click.exceptions.Exit(2)
 
 
-def selection_options(function: F) -> F:
-    """Add --mask, --exclude, --object and --database; `selection_from` reads them."""
-    options = (
-        mask_option,
-        click.option(
-            "--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches this regular expression."
-        ),
-        click.option(
-            "--object",
-            "item",
-            metavar="REGEX",
-            help="Show only objects whose whole name matches this regular expression, such as 'CD_03_.*'.",
-        ),
-        click.option("--database", "databases", metavar="NAMES", help="Show only these databases (comma-separated)."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+selection_options = option_group(
+    mask_option,
+    click.option(
+        "--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches this regular expression."
+    ),
+    click.option(
+        "--object",
+        "item",
+        metavar="REGEX",
+        help="Show only objects whose whole name matches this regular expression, such as 'CD_03_.*'.",
+    ),
+    click.option("--database", "databases", metavar="NAMES", help="Show only these databases (comma-separated)."),
+)
+"""Adds --mask, --exclude, --object and --database; `selection_from` reads them."""
 
 
 def selection_from(given: dict[str, Any]) -> Selection:

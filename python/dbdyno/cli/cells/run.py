@@ -14,7 +14,7 @@ import click
 from dbdyno.base.json_types import TableRow
 from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_options
 from dbdyno.cli.output import heading
-from dbdyno.cli.parameters import FILE
+from dbdyno.cli.parameters import FILE, option_group
 
 if TYPE_CHECKING:
     from dbdyno.cells.commands import Command, Group
@@ -22,26 +22,19 @@ if TYPE_CHECKING:
     from dbdyno.cells.ssh import Access, Answer
 
 
-def _run_options(function: Any) -> Any:
-    for option in reversed(
-        (
-            click.option("--serial", is_flag=True, help="Run on one cell at a time."),
-            click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing."),
-            click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
-            click.option(
-                "--apart", is_flag=True, help="Print the answer of each cell separately; do not group equal answers."
-            ),
-            click.option(
-                "-r",
-                "--regex-out",
-                metavar="REGEX",
-                help="Leave out lines that match this regular expression, and list the cells that printed them.",
-            ),
-            click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
-        )
-    ):
-        function = option(function)
-    return function
+_run_options = option_group(
+    click.option("--serial", is_flag=True, help="Run on one cell at a time."),
+    click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing."),
+    click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
+    click.option("--apart", is_flag=True, help="Print the answer of each cell separately; do not group equal answers."),
+    click.option(
+        "-r",
+        "--regex-out",
+        metavar="REGEX",
+        help="Leave out lines that match this regular expression, and list the cells that printed them.",
+    ),
+    click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
+)
 
 
 @click.command()

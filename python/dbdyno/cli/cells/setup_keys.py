@@ -51,8 +51,8 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
         _remove(hosts, key, dry_run, yes, reach)
         return
     known_hosts = HostAccess(access_of(reach), hosts[0]).own_known_hosts
-    for step in key_steps(key):
-        click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
+    for step, done in key_steps(key).items():
+        click.echo(f"{'there ' if done else 'to do '} {step}")
     shown = read_host_keys(hosts, known_hosts, access_of(reach))
     _show_host_keys(shown)
     if dry_run:

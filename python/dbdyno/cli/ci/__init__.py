@@ -10,7 +10,7 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.fail_on import NAMES
 from dbdyno.cli.output import echo_unchanged, write_text
-from dbdyno.cli.parameters import FILE, option_with_default
+from dbdyno.cli.parameters import FILE, option_group, option_with_default
 
 SERVICES = {"github": "dbdyno.builds.ci.github", "gitlab": "dbdyno.builds.ci.gitlab"}
 """Module that writes the workflow of each CI service."""
@@ -52,7 +52,7 @@ def _service(name: str, help_text: str) -> click.Command:
         write_text(output, text)
         click.echo(f"wrote {output}; next: commit it with {plan}", err=True)
 
-    options = [
+    options = option_group(
         click.argument("plan", metavar="PLAN.toml"),
         click.option(
             "--build",
@@ -75,10 +75,8 @@ def _service(name: str, help_text: str) -> click.Command:
         option_with_default("--package", default="dbdyno", metavar="NAME", help="Package to install with pip."),
         click.option("--force", is_flag=True, help="Overwrite the file."),
         click.option("-o", "--output", type=FILE, help="Write to this file instead of stdout."),
-    ]
-    for option in reversed(options):
-        write = option(write)
-    return click.command(name, help=help_text)(write)
+    )
+    return click.command(name, help=help_text)(options(write))
 
 
 command.add_command(

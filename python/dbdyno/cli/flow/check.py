@@ -8,6 +8,14 @@ import click
 
 from dbdyno.cli.parameters import FILE, option_with_default
 
+table_option = click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Table that the query reads, and the file with its rows. Repeatable.",
+)
+
 
 @click.command("check")
 @click.argument("query", type=FILE)
@@ -15,13 +23,7 @@ from dbdyno.cli.parameters import FILE, option_with_default
     "--engine", "engines", default="duckdb", help="Engines on which to run the query, comma-separated."
 )
 @click.option("--pig", type=FILE, help="Pig script that must return the same rows as QUERY.")
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Table that the query reads, and the file with its rows. Repeatable.",
-)
+@table_option
 def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
     """Run QUERY on each engine, with its optimizer and without, and compare the rows.
 

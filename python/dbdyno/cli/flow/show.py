@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.flow.check import table_option
 from dbdyno.cli.output import Output
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import FILE
@@ -18,13 +19,7 @@ from dbdyno.cli.parameters import FILE
     type=click.Choice(["duckdb", "polars", "spark", "pig"]),
     help="Engine whose plans to show (default: Pig for a .pig file, DuckDB for other files).",
 )
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Table that the query reads, and the file with its rows. Repeatable.",
-)
+@table_option
 @page_options
 def command(script: Path, engine: str | None, tables: tuple[str, ...], output: Output) -> None:
     """Show the plan of SCRIPT as written and as executed, side by side.

@@ -10,10 +10,10 @@ import click
 from dbdyno.cli.main import LazyGroup, current_names
 
 ROWS = {
-    "status": ("dbdyno.cli.move.status", "What a job has finished."),
-    "resume": ("dbdyno.cli.move.resume", "Resume a job that was interrupted."),
-    "verify": ("dbdyno.cli.move.verify", "Read the files of a job again and compare."),
-    "abort": ("dbdyno.cli.move.abort", "Abort a job and remove its files."),
+    "status": "What a job has finished.",
+    "resume": "Resume a job that was interrupted.",
+    "verify": "Read the files of a job again and compare.",
+    "abort": "Abort a job and remove its files.",
 }
 OUT = "SOURCE"
 
@@ -42,6 +42,7 @@ def _places(args: list[str]) -> list[str]:
 @click.group(
     "move",
     cls=_MoveGroup,
+    package=__name__,
     rows=ROWS,
     subcommand_metavar="SOURCE TARGET [OPTIONS] | VERB JOB",
     epilog="Options of a move: `dbdyno move SOURCE --help`.",

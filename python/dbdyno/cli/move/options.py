@@ -6,20 +6,19 @@ import contextlib
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.escaping import unwrap_stream
-from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
+from dbdyno.cli.parameters import FILE, FOLDER, option_group, option_with_default
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import MEMORY_BYTES, JobOptions
 
-F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"\s*+(\d++(?:\.\d++)?)\s*+([kmg]?i?b?)\s*+", re.IGNORECASE)
 STEP_S = 0.5
@@ -56,27 +55,22 @@ def job_folder(other_options: Mapping[str, Any]) -> Path:
     return folder
 
 
-def worker_options(command: F) -> F:
-    """Add --workers, --memory and --rate-limit."""
-    for option in reversed(
-        [
-            option_with_default(
-                "--workers",
-                type=click.IntRange(1, 64),
-                default=2,
-                help="Number of workers; each has a session of its own.",
-            ),
-            click.option(
-                "--memory",
-                type=Size(),
-                default=MEMORY_BYTES,
-                help="Memory for the rows of all workers together [256MiB].",
-            ),
-            click.option("--rate-limit", type=Size(), help="Rate limit for all workers together, such as 50MB/s."),
-        ]
-    ):
-        command = option(command)
-    return command
+worker_options = option_group(
+    option_with_default(
+        "--workers",
+        type=click.IntRange(1, 64),
+        default=2,
+        help="Number of workers; each has a session of its own.",
+    ),
+    click.option(
+        "--memory",
+        type=Size(),
+        default=MEMORY_BYTES,
+        help="Memory for the rows of all workers together [256MiB].",
+    ),
+    click.option("--rate-limit", type=Size(), help="Rate limit for all workers together, such as 50MB/s."),
+)
+"""Adds --workers, --memory and --rate-limit."""
 
 
 job_argument = click.argument("job", type=FOLDER)
@@ -98,42 +92,37 @@ result_option = click.option(
 )
 
 
-def load_options(command: F) -> F:
-    """Add the options for loading."""
-    for option in reversed(
-        [
-            click.option(
-                "--mode",
-                type=click.Choice(["insert", "replace", "replace-partitions", "update", "merge"]),
-                help="How to load rows into a table. insert: add them; replace: empty the table first; "
-                "replace-partitions: replace each partition that receives rows; update: change rows with the same key; "
-                "merge: change them and add the others.",
-            ),
-            click.option(
-                "--key",
-                help="Columns that identify a row, comma-separated: for --mode update and merge; into Cassandra, the "
-                "partition key.",
-            ),
-            click.option("--create", is_flag=True, help="Create the table from the types recorded in the files."),
-            click.option(
-                "--defer-indexes",
-                is_flag=True,
-                help="Drop indexes and constraints first and create them again at the end, in the same transaction.",
-            ),
-            click.option(
-                "--rejects",
-                type=FILE,
-                help="File to create for rejected rows; each is written with its position and the reason.",
-            ),
-            click.option(
-                "--max-rejects",
-                type=click.IntRange(1, 1_000_000),
-                help="Stop the load after this number of rejected rows [100].",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+load_options = option_group(
+    click.option(
+        "--mode",
+        type=click.Choice(["insert", "replace", "replace-partitions", "update", "merge"]),
+        help="How to load rows into a table. insert: add them; replace: empty the table first; "
+        "replace-partitions: replace each partition that receives rows; update: change rows with the same key; "
+        "merge: change them and add the others.",
+    ),
+    click.option(
+        "--key",
+        help="Columns that identify a row, comma-separated: for --mode update and merge; into Cassandra, the "
+        "partition key.",
+    ),
+    click.option("--create", is_flag=True, help="Create the table from the types recorded in the files."),
+    click.option(
+        "--defer-indexes",
+        is_flag=True,
+        help="Drop indexes and constraints first and create them again at the end, in the same transaction.",
+    ),
+    click.option(
+        "--rejects",
+        type=FILE,
+        help="File to create for rejected rows; each is written with its position and the reason.",
+    ),
+    click.option(
+        "--max-rejects",
+        type=click.IntRange(1, 1_000_000),
+        help="Stop the load after this number of rejected rows [100].",
+    ),
+)
+"""Adds the options for loading."""
 
 
 def job_options(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> JobOptions:

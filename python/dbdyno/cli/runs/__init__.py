@@ -19,10 +19,12 @@ from dbdyno.evidence.run import Run
 if TYPE_CHECKING:
     from dbdyno.bench.engine.unrestored_settings import UnrestoredSettings
 
-ROWS = {"import": ("dbdyno.cli.runs.imports", "Import the output of other benchmark programs as a run.")}
+ROWS = {"import": "Import the output of other benchmark programs as a run."}
 
 
-@click.group("runs", cls=LazyGroup, rows=ROWS, invoke_without_command=True, subcommand_metavar="[import FILES]")
+@click.group(
+    "runs", cls=LazyGroup, package=__name__, rows=ROWS, invoke_without_command=True, subcommand_metavar="[import FILES]"
+)
 @click.pass_context
 @folder_option
 @click.option("--limit", type=Count(), metavar="N", help="Show the last N runs.")

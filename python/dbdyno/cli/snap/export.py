@@ -127,18 +127,13 @@ def _server(host: str, port: int, cached: CachedText) -> http.server.ThreadingHT
 
 def _post(url: str, store: Path, tables: bool) -> None:
     from dbdyno.base.dsn import sql_without_secrets
-    from dbdyno.base.errors import SnapshotError
+    from dbdyno.base.errors import SnapshotError, errors_as
     from dbdyno.snapshot.sending.alerts import TIMEOUT_S, post_json
     from dbdyno.snapshot.sending.exports import otlp, samples
 
-    try:
+    where, step = sql_without_secrets(url.partition("?")[0]), "check that the collector is listening"
+    with errors_as(SnapshotError, OSError, "cannot receive the metrics", where, step):
         post_json(url, otlp(samples(store, tables=tables)), TIMEOUT_S)
-    except OSError as error:
-        raise SnapshotError(
-            f"cannot receive the metrics: {error}",
-            where=sql_without_secrets(url.partition("?")[0]),
-            next_step="check that the collector is listening",
-        ) from error
 
 
 def _try_post(url: str, store: Path, tables: bool) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from dbdyno.base.limits import DAY_S, Number
-from dbdyno.cli.parameters import FOLDER, option_with_default
+from dbdyno.cli.parameters import FOLDER, F, option_group, option_with_default
 from dbdyno.snapshot.engines.view import Options
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Store
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
-F = TypeVar("F", bound=Callable[..., Any])
 
 store_option = option_with_default(
     "--store", type=FOLDER, default=Path("snaps"), envvar="DBDYNO_SNAPS", help="Folder with the snapshots."
@@ -63,7 +62,7 @@ def _target_options(function: F, *, required: bool) -> F:
         )
         return function(*given, options=options, **rest)
 
-    options = (
+    add = option_group(
         click.option(
             "--target",
             "dsn",
@@ -96,9 +95,7 @@ def _target_options(function: F, *, required: bool) -> F:
         ),
         click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return cast("F", command)
+    return cast("F", add(command))
 
 
 def _timeout_option(name: str, default: float, text: str) -> Callable[[F], F]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,12 +16,11 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import FORMATS, Output, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.output import output_options as options_of_output
-from dbdyno.cli.parameters import option_with_default
+from dbdyno.cli.parameters import F, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.stats.description import Group
 
-F = TypeVar("F", bound=Callable[..., Any])
 Row = TableRow
 Part = tuple[str, str, list[Row]]
 """A part of an answer: its name in CSV and JSON, its title, its rows."""

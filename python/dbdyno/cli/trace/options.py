@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,7 +16,7 @@ from dbdyno.base.escaping import unwrap_stream
 from dbdyno.base.limits import Count, Number
 from dbdyno.cli.output import Output, show_line
 from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.parameters import option_with_default
+from dbdyno.cli.parameters import F, option_group, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 SHOWN_S = 1.0
 """Time between two lines about a program that runs [s]."""
 _UNIT = "dbdyno.trace.tim_unit_ns"
-F = TypeVar("F", bound=Callable[..., Any])
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
 
@@ -38,25 +37,6 @@ fold_option = option_with_default(
 )
 
 
-def reading_options(function: F) -> F:
-    """Add --think-time and --tim-unit, which control how commands read FILES; `options_of` returns both."""
-    unit = click.option(
-        "--tim-unit",
-        metavar="TIME",
-        expose_value=False,
-        callback=_keep_unit,
-        help="Unit of the trace's times, if its header and timestamps do not state it correctly: 1us, 1.024us (9i), "
-        "10ms (8i).",
-    )
-    think = option_with_default(
-        "--think-time",
-        default="1s",
-        metavar="TIME",
-        help="A wait for the client that takes this long or longer is think time.",
-    )
-    return think(unit(function))
-
-
 def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> None:
     from dbdyno.trace.units import length_ns
 
@@ -64,21 +44,29 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
         context.meta[_UNIT] = length_ns(text, "--tim-unit")
 
 
-def selection_options(function: F) -> F:
-    """Add --where, --from, --to and --depth, which select calls and waits."""
-    options = (
-        click.option(
-            "--where", metavar="CONDITION", help="Use only rows that match this condition, such as \"module = 'app'\"."
-        ),
-        click.option(
-            "--from", "begin", metavar="TIME", help="Use only calls and waits that end at or after this time."
-        ),
-        click.option("--to", "end", metavar="TIME", help="Use only calls and waits that begin before this time."),
-        click.option("--depth", type=Count(0), help="Use only calls up to this recursion depth."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+reading_options = option_group(
+    option_with_default(
+        "--think-time", default="1s", metavar="TIME", help="A wait for the client of this length or more is think time."
+    ),
+    click.option(
+        "--tim-unit",
+        metavar="TIME",
+        expose_value=False,
+        callback=_keep_unit,
+        help="Unit of the trace's times, if its header and timestamps do not state it correctly: 1us, 1.024us (9i), "
+        "10ms (8i).",
+    ),
+)
+"""Adds --think-time and --tim-unit, which control how commands read FILES; `options_of` returns both."""
+selection_options = option_group(
+    click.option(
+        "--where", metavar="CONDITION", help="Use only rows that match this condition, such as \"module = 'app'\"."
+    ),
+    click.option("--from", "begin", metavar="TIME", help="Use only calls and waits that end at or after this time."),
+    click.option("--to", "end", metavar="TIME", help="Use only calls and waits that begin before this time."),
+    click.option("--depth", type=Count(0), help="Use only calls up to this recursion depth."),
+)
+"""Adds --where, --from, --to and --depth, which select calls and waits."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from dbdyno.wide.address import Address
     from dbdyno.wide.mapping import WideMap
 
-F = TypeVar("F", bound=Callable[..., Any])
 TARGET = "DBDYNO_CASSANDRA"
 map_option = click.option(
     "--map", "file", required=True, type=FILE, help="File with the map, as `dbdyno wide map` writes it."

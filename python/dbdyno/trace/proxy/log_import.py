@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,14 +84,14 @@ def import_logs(
 
 
 def _request(sources: LogSources, out: Path, database: str | None) -> JsonObject:
-    files = [asdict(file) | {"path": str(file.path)} for file in sources.files]
+    files = [file._asdict() | {"path": str(file.path)} for file in sources.files]
     return {
         "out": str(out),
         "files": files,
         "details": list(sources.details),
         "payloads": list(sources.payloads),
         "pieces": sources.pieces,
-        "zone": [asdict(offset) for offset in sources.zone],
+        "zone": [offset._asdict() for offset in sources.zone],
         "database": database,
         "is_mariadb": sources.is_mariadb,
     }
