@@ -30,7 +30,7 @@ class CellWork(NamedTuple):
 
 
 class SlowDisk(NamedTuple):
-    """A disk that certainly differs from its siblings: its request time, theirs, and the excess time per second."""
+    """A disk whose request time certainly differs from its siblings': both times, and the excess time per second."""
 
     cell: str
     disk: str
@@ -52,7 +52,7 @@ class CellCache(NamedTuple):
 
 
 class CellLog(NamedTuple):
-    """Work of the flash logs: redo writes, writes that bypassed them, and outliers that were prevented or not."""
+    """Work of the flash logs: redo writes, writes that bypassed them, prevented outliers, and other outliers."""
 
     writes: float
     requests: float

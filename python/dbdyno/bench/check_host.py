@@ -70,7 +70,7 @@ def governor(_target: Postgres, _conn: Connection) -> Outcome:
 
 
 def steal(_target: Postgres, _conn: Connection) -> Outcome:
-    """Check which share of CPU time a hypervisor has taken from this machine since boot."""
+    """Check what share of CPU time a hypervisor has taken from this machine since boot."""
     share = steal_share()
     if share is None:
         return Outcome(None, "not known")

@@ -69,7 +69,7 @@ def _looks(look_ns: int, unmapped: str | None) -> str:
 
 
 def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Outcome:
-    """Return whether waits can be timed exactly."""
+    """Return the check of whether waits can be timed exactly."""
     (sites, no_sites), (watch, no_watch) = of_sites, of_watch
     if sites is not None:
         also = f"; mode watch, {watch / 1e3:.2f} us" if watch is not None else ""

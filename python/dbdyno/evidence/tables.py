@@ -24,6 +24,6 @@ def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
             f"create temp table rows as select {names}",
             [list(values) for values in columns.values()],
         )
-        refused, step = (duckdb.Error, OSError), "free space or check permissions"
+        refused, step = (duckdb.Error, OSError), "free disk space or check the permissions"
         with errors_as(EvidenceError, refused, "cannot be written", str(path), step), file_replacement(path) as aside:
             connection.table("rows").write_parquet(str(aside), compression="zstd")

@@ -28,7 +28,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def threshold(facts: Facts, table: Table) -> float:
-    """Return the number of dead rows at which autovacuum processes a table, by the table's or server's settings."""
+    """Return the number of dead rows at which autovacuum processes a table, from the table's or server's settings."""
     base = table_number(facts, table, "autovacuum_vacuum_threshold", 50)
     scale = table_number(facts, table, "autovacuum_vacuum_scale_factor", 0.2)
     most = setting_number(facts, "autovacuum_vacuum_max_threshold", -1)

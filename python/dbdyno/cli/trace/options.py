@@ -46,7 +46,10 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
 
 reading_options = option_group(
     option_with_default(
-        "--think-time", default="1s", metavar="TIME", help="A wait for the client of this length or more is think time."
+        "--think-time",
+        default="1s",
+        metavar="TIME",
+        help="A wait for the client that takes this long or longer is think time.",
     ),
     click.option(
         "--tim-unit",
