@@ -49,10 +49,10 @@ class ClassicalTest:
 
     test: str
     statistic: float
-    df: float | None
-    log10_p: float
-    effect: str
-    effect_value: float
+    df: float | None = None
+    log10_p: float = math.nan
+    effect: str = ""
+    effect_value: float = math.nan
     low: float = math.nan
     high: float = math.nan
     note: str = NOTE
@@ -161,7 +161,6 @@ def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity
     return ClassicalTest(
         test="Mann-Whitney U",
         statistic=u,
-        df=None,
         log10_p=log10_p,
         effect=f"a wait of the second arm is the longer in {100 * chance:.1f} % of the pairs",
         effect_value=chance,
@@ -227,7 +226,6 @@ def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] 
     return ClassicalTest(
         test="Kolmogorov-Smirnov D",
         statistic=d,
-        df=None,
         log10_p=log10_p,
         effect=f"the distribution functions are at most {d:.4f} apart",
         effect_value=d,

@@ -64,7 +64,7 @@ def _where_defined(name: str, test: Callable[[], ClassicalTest]) -> ClassicalTes
     try:
         return test()
     except StatsError as error:
-        return ClassicalTest(name, math.nan, None, math.nan, "", math.nan, note=f"not defined: {error.message}")
+        return ClassicalTest(name, math.nan, note=f"not defined: {error.message}")
 
 
 def _two(described: Description, a: Group, b: Group) -> list[ClassicalTest]:
