@@ -68,6 +68,23 @@ def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) 
     )
 
 
+def shown_arms(analysis: Analysis, rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the names of the arms that have rows, in the order of the analysis."""
+    arms = {row["arm"] for row in rows}
+    return [name for name in reading.arm_names(analysis).values() if name in arms]
+
+
+def curve_colour(names: list[str], look: Look, *, legend: bool = True) -> Any:
+    """Return the colour encoding by curve, with a legend if `legend` is True and there are several curves."""
+    import altair as alt
+
+    return alt.Color(
+        "curve:N",
+        scale={"domain": names, "range": [theme.CURVES[at % len(theme.CURVES)] for at in range(len(names))]},
+        legend={"columns": look.columns(names, 3), "offset": LEGEND_OVER_TITLE} if legend and len(names) > 1 else None,
+    )
+
+
 def y_title(words: str, look: Look) -> axes.Axis:
     """Return axis options for a horizontal title above a vertical axis."""
     return {
