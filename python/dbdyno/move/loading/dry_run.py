@@ -20,7 +20,7 @@ from dbdyno.move.reading.run import JobOptions
 
 
 def describe_load(
-    target: Postgres, folder: Path, load_request: LoadRequest, options: JobOptions, *, read_again: bool, compare: bool
+    target: Postgres, folder: Path, load_request: LoadRequest, options: JobOptions, level: str
 ) -> list[str]:
     """Return lines that describe the files, the method of loading them, and what each column would become.
 
@@ -35,8 +35,8 @@ def describe_load(
         with open_session(target, load_request) as conn:
             goal = match_target(conn, load_request, heads[0][0])
             how = replace(options, say=lines.append)
-            loading = FileLoad(target, conn, files, records, load_request, how, goal, heads[0][0])
-            way = loading.choose_method(checked=rejects is not None or compare, read_again=read_again)
+            loading = FileLoad(target, conn, files, records, load_request, how, goal, heads[0][0], rejects, level)
+            way = loading.choose_method()
     except psycopg.Error as error:
         raise failure(error, load_request.table) from None
     what = file_totals(files, heads)

@@ -7,7 +7,7 @@ modification time; if a file has changed since the job began, its staged rows ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveFinishedChunk
+from dbdyno.base.core_types import MoveFileCount
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import os_errors_as
 from dbdyno.base.json_types import JsonObject
@@ -25,7 +25,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.publish import publish
 from dbdyno.move.engines.postgres.source import Table, application_name
-from dbdyno.move.engines.postgres.staging import PREFIX, copy_statement, load_pieces
+from dbdyno.move.engines.postgres.staging import PREFIX, REPAIR, copy_statement, server_spec
 from dbdyno.move.engines.postgres.target import TargetTable, table_creator
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import resumable_errors, with_full_command
@@ -45,6 +45,7 @@ from dbdyno.move.loading.staged_rows import (
     target_tables,
 )
 from dbdyno.move.loading.transfer import empty_unfinished, make_stages, resumed_session, target_session
+from dbdyno.move.loading.workers import Record, run_workers
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, new_id
 from dbdyno.move.reading.splits import Chunk
@@ -198,28 +199,58 @@ def _work(
     level: str,
 ) -> LoadResult:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
-    into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
+    into = request_of(plan)
     placed = into.rejects is not None
+
+    def stage(left: Mapping[int, Piece], record: Record) -> None:
+        children = stage_names(plan, goal)[1]
+        copies = {
+            number: copy_statement(children[number], goal.columns, csv=False, placed=placed).as_string(conn)
+            for number in left
+        }
+        run_workers(server_spec(target, conn, plan.id), left, copies, options, record, placed=placed, repair=REPAIR)
+
     with ledger.locked():
-        with ledger.phase("loading"), with_full_command(ledger):
-            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
-            children = stage_names(plan, goal)[1]
-            copies = [copy_statement(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
-
-            def record(chunk: MoveFinishedChunk) -> None:
-                ledger.record({**chunk, "file": "", "snapshot": 0})
-
-            if left:
-                texts = {number: one.as_string(conn) for number, one in enumerate(copies)}
-                load_pieces(target, conn, left, texts, options, plan.id, record, placed=placed)
-            refuse_changed(plan)
+        stage_unfinished(ledger, plan, stage)
         with ledger.phase("publishing"), resumable_errors(ledger, into.table):
-            loaded = _publish(target, conn, ledger, plan, goal, paths, options, level)
+            loaded = _publish(target, conn, ledger, plan, goal, options, level)
             ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
 
 
-def piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
+def stage_unfinished(ledger: Ledger, plan: Plan, stage: Callable[[Mapping[int, Piece], Record], None]) -> None:
+    """Let `stage` load the pieces that are not staged yet and record each of them.
+
+    Raises:
+        MoveError: A piece could not be loaded, or a file has changed since the job began.
+    """
+    with ledger.phase("loading"), with_full_command(ledger):
+        paths = paths_of(plan)
+        left = {one.number: _piece_of(one, paths) for one in plan.unfinished(ledger.records())}
+        if left:
+            stage(left, lambda chunk: ledger.record({**chunk, "file": "", "snapshot": 0}))
+        refuse_changed(plan)
+
+
+def paths_of(plan: Plan) -> list[Path]:
+    """Return the paths of the files that a job loads."""
+    return [Path(one["path"]) for one in files_in(plan)["each"]]
+
+
+def staged_files(ledger: Ledger, plan: Plan) -> tuple[list[MoveFileCount], bool]:
+    """Return a record per staged file, and True if these agree with records of the job that wrote the files.
+
+    Raises:
+        MoveError: They differ from those records.
+    """
+    paths, known = paths_of(plan), files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
+    files = {chunk.number: chunk.relation for chunk in plan.chunks}
+    done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
+    check_against_records(paths, done, known)
+    return done, known is not None
+
+
+def _piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
     """Return the piece of a file that a chunk represents."""
     path = paths[chunk.relation]
     if chunk.start is None or chunk.before is None:
@@ -233,22 +264,18 @@ def _publish(
     ledger: Ledger,
     plan: Plan,
     goal: TargetTable,
-    paths: Sequence[Path],
     options: JobOptions,
     level: str,
 ) -> LoadResult:
     """Publish the rows in one transaction (its id goes into the ledger first); raise `MoveError` if a check fails."""
     into, parent = request_of(plan), stage_names(plan, goal)[0]
-    files = {chunk.number: chunk.relation for chunk in plan.chunks}
-    done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
-    known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
-    check_against_records(paths, done, known)
+    done, of_a_job = staged_files(ledger, plan)
     rows = sum(one["rows"] for one in done)
     refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
     if level in ("source", "target"):
         refuse_misread(target, conn, parent, goal, done, options)
     options.say(PUBLISHING.format(with_noun(rows, "row")))
-    rejects = rejects_of(into, paths)
+    rejects = rejects_of(into, paths_of(plan))
     if rejects is not None:
         for one in done:
             add_rejects(rejects, one["number"], one["refused"])
@@ -262,7 +289,7 @@ def _publish(
             rejects.remove_file(conn)
         raise
     again = level in ("source", "target")
-    return replace(loaded, files=len(paths), records=known is not None, read_again=again)
+    return replace(loaded, files=len(done), records=of_a_job, read_again=again)
 
 
 def _publish_rows(
