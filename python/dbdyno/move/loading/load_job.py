@@ -8,7 +8,7 @@ modification time; if a file has changed since the job began, its staged rows ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def load(
             raise
         ending = ENDING_SQL.format(application_name(plan.id))
         options.say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
-        return _work(target, conn, ledger, plan, goal, options, level)
+        return _FileJob(target, conn, ledger, plan, goal, options, level).run()
 
 
 def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
@@ -115,7 +115,7 @@ def resume_load(
                 empty_unfinished(conn, plan, [goal], ledger)
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
             ledger.save()
-        return _work(target, conn, ledger, plan, goal, options, level)
+        return _FileJob(target, conn, ledger, plan, goal, options, level).run()
 
 
 def resumed_plan(plan: Plan, load_request: LoadRequest, options: JobOptions, *, restart: bool) -> Plan:
@@ -189,33 +189,78 @@ def refuse_changed(plan: Plan) -> None:
             )
 
 
-def _work(
-    target: Postgres,
-    conn: psycopg.Connection[Any],
-    ledger: Ledger,
-    plan: Plan,
-    goal: TargetTable,
-    options: JobOptions,
-    level: str,
-) -> LoadResult:
-    """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
-    into = request_of(plan)
-    placed = into.rejects is not None
+@dataclass(frozen=True)
+class _FileJob:
+    """A begun or resumed job, with a session at its target and the level of verification."""
 
-    def stage(left: Mapping[int, Piece], record: Record) -> None:
-        children = stage_names(plan, goal)[1]
+    target: Postgres
+    conn: psycopg.Connection[Any]
+    ledger: Ledger
+    plan: Plan
+    goal: TargetTable
+    options: JobOptions
+    level: str
+
+    def run(self) -> LoadResult:
+        """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
+        ledger, into = self.ledger, request_of(self.plan)
+        with ledger.locked():
+            stage_unfinished(ledger, self.plan, self._stage)
+            with ledger.phase("publishing"), resumable_errors(ledger, into.table):
+                loaded = self._publish(into)
+                ledger.manifest.update(status="complete", proved=loaded.sentences())
+        return loaded
+
+    def _stage(self, left: Mapping[int, Piece], record: Record) -> None:
+        children, placed = stage_names(self.plan, self.goal)[1], request_of(self.plan).rejects is not None
         copies = {
-            number: copy_statement(children[number], goal.columns, csv=False, placed=placed).as_string(conn)
+            number: copy_statement(children[number], self.goal.columns, csv=False, placed=placed).as_string(self.conn)
             for number in left
         }
-        run_workers(server_spec(target, conn, plan.id), left, copies, options, record, placed=placed, repair=REPAIR)
+        server = server_spec(self.target, self.conn, self.plan.id)
+        run_workers(server, left, copies, self.options, record, placed=placed, repair=REPAIR)
 
-    with ledger.locked():
-        stage_unfinished(ledger, plan, stage)
-        with ledger.phase("publishing"), resumable_errors(ledger, into.table):
-            loaded = _publish(target, conn, ledger, plan, goal, options, level)
-            ledger.manifest.update(status="complete", proved=loaded.sentences())
-    return loaded
+    def _publish(self, into: LoadRequest) -> LoadResult:
+        """Publish the rows in one transaction, noting its id before; raise `MoveError` if a check fails."""
+        conn, ledger, plan = self.conn, self.ledger, self.plan
+        parent = stage_names(plan, self.goal)[0]
+        done, of_a_job = staged_files(ledger, plan)
+        rows = sum(one["rows"] for one in done)
+        refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
+        again = self.level in ("source", "target")
+        if again:
+            refuse_misread(self.target, conn, parent, self.goal, done, self.options)
+        self.options.say(PUBLISHING.format(with_noun(rows, "row")))
+        rejects = rejects_of(into, paths_of(plan))
+        if rejects is not None:
+            for one in done:
+                add_rejects(rejects, one["number"], one["refused"])
+        try:
+            with conn.transaction():
+                loaded = self._publish_rows(into, parent, rows, rejects)
+                conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
+                note_transaction(conn, ledger)
+        except BaseException:
+            if rejects is not None:
+                rejects.remove_file(conn)
+            raise
+        return replace(loaded, files=len(done), records=of_a_job, read_again=again)
+
+    def _publish_rows(self, into: LoadRequest, stage: sql.Identifier, rows: int, rejects: Rejects | None) -> LoadResult:
+        conn, goal, compare = self.conn, self.goal, self.level == "target"
+        if rejects is not None:
+            # Bad rows are found by bisecting the blocks of a single table.
+            apart = sql.Identifier(goal.schema, f"{PREFIX}{self.plan.id}_placed")
+            conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
+            stage = apart
+        staged = goal.staged_rows(stage, rows)
+        if into.mode == PARTITIONS:
+            return publish_by_partitions(conn, goal, staged, into, rejects, compare=compare)
+        first = table_creator(into, files_in(self.plan)["heads"])
+        if compare and into.mode == "insert":
+            # Set for the whole transaction, of which `publish` is a part.
+            conn.execute("set transaction isolation level repeatable read")
+        return publish(conn, staged, into, rejects, compare=compare, first=first)
 
 
 def stage_unfinished(ledger: Ledger, plan: Plan, stage: Callable[[Mapping[int, Piece], Record], None]) -> None:
@@ -256,63 +301,3 @@ def _piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
     if chunk.start is None or chunk.before is None:
         return Piece(chunk.relation, path, chunk.bytes)
     return piece_at(chunk.relation, path, _core.move_groups(path), chunk.start, chunk.before)
-
-
-def _publish(
-    target: Postgres,
-    conn: psycopg.Connection[Any],
-    ledger: Ledger,
-    plan: Plan,
-    goal: TargetTable,
-    options: JobOptions,
-    level: str,
-) -> LoadResult:
-    """Publish the rows in one transaction (its id goes into the ledger first); raise `MoveError` if a check fails."""
-    into, parent = request_of(plan), stage_names(plan, goal)[0]
-    done, of_a_job = staged_files(ledger, plan)
-    rows = sum(one["rows"] for one in done)
-    refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
-    if level in ("source", "target"):
-        refuse_misread(target, conn, parent, goal, done, options)
-    options.say(PUBLISHING.format(with_noun(rows, "row")))
-    rejects = rejects_of(into, paths_of(plan))
-    if rejects is not None:
-        for one in done:
-            add_rejects(rejects, one["number"], one["refused"])
-    try:
-        with conn.transaction():
-            loaded = _publish_rows(conn, plan, goal, into, rows, rejects, compare=level == "target")
-            conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
-            note_transaction(conn, ledger)
-    except BaseException:
-        if rejects is not None:
-            rejects.remove_file(conn)
-        raise
-    again = level in ("source", "target")
-    return replace(loaded, files=len(done), records=of_a_job, read_again=again)
-
-
-def _publish_rows(
-    conn: psycopg.Connection[Any],
-    plan: Plan,
-    goal: TargetTable,
-    load_request: LoadRequest,
-    rows: int,
-    rejects: Rejects | None,
-    *,
-    compare: bool,
-) -> LoadResult:
-    stage = stage_names(plan, goal)[0]
-    if rejects is not None:
-        # Bad rows are found by bisecting the blocks of a single table.
-        apart = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed")
-        conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
-        stage = apart
-    staged = goal.staged_rows(stage, rows)
-    if load_request.mode == PARTITIONS:
-        return publish_by_partitions(conn, goal, staged, load_request, rejects, compare=compare)
-    first = table_creator(load_request, files_in(plan)["heads"])
-    if compare and load_request.mode == "insert":
-        # Set for the whole transaction, of which `publish` is a part.
-        conn.execute("set transaction isolation level repeatable read")
-    return publish(conn, staged, load_request, rejects, compare=compare, first=first)
