@@ -41,6 +41,13 @@ def dbdyno(
         return subprocess.CompletedProcess(["dbdyno", *words], code, _content(out), _content(err))
 
 
+def succeeded(*words: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that must end with exit code 0."""
+    done = dbdyno(*words, cwd=cwd, **environment)
+    assert done.returncode == 0, f"{done.stderr}{done.stdout}"
+    return done
+
+
 def to_a_closed_pipe(*words: object) -> subprocess.CompletedProcess[str]:
     """Runs a command in a process of its own, whose reader has had enough after a line."""
     command = shlex.join([sys.executable, "-m", "dbdyno", *map(str, words)])
