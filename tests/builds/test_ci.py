@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from repositories import BUILD, PERSON, PLAN, git, made, sleeping
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not here; make setup-test gets it")
 ROOT = Path(__file__).parents[2]
@@ -42,8 +42,7 @@ sys.exit(code)
 
 def written(folder: Path, service: str, *more: str) -> Any:
     """Return the workflow as parsed YAML."""
-    done = dbdyno("ci", service, "plan.toml", "--build", BUILD, *more, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("ci", service, "plan.toml", "--build", BUILD, *more, cwd=folder)
     return yaml.safe_load(done.stdout)
 
 

@@ -14,7 +14,7 @@ import pytest
 from move_lab import Lab, started
 from test_move_in import content, goes_back, nothing_left
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import pieces
 from dbdyno.move.loading.pieces import pieces_of
@@ -36,7 +36,7 @@ def numbers(lab: Lab, rows: int = 30_000) -> None:
         f"create table t as select g id, g % 7 k, md5(g::text) note from generate_series(1, {rows}) g",
         "create table u (id int primary key, k int, note text)",
     )
-    assert lab.move("--table", "t", "--piece", "256KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "256KiB")
 
 
 def test_all_types_go_back_by_a_job(lab: Lab) -> None:
@@ -208,8 +208,7 @@ def test_one_great_file_is_work_for_all_workers(lab: Lab) -> None:
     assert json.loads(bad.read_text())["row"] == 33333, "rows are counted from the beginning of the file"
     assert lab.rows("select count(*), sum(id) from u") == [(39_999, 40_000 * 40_001 // 2 - 33_333)]
     lab.run("alter table u drop constraint odd")
-    done = dbdyno("move", path, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job", "--mode", "replace")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", path, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job", "--mode", "replace")
     assert "in 1 file, all of them accounted for" in done.stdout
     assert len(Ledger.open(lab.folder / "job").records()) > 1
     assert content(lab, "u") == content(lab, "t")

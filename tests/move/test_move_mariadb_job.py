@@ -14,7 +14,7 @@ from move_lab import started
 from test_move_mariadb import Maria
 from test_move_mariadb_in import left
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import missing
 from waiting import until
@@ -123,8 +123,9 @@ def test_a_kill_of_a_load_at_any_instant_doubles_nothing(maria: Maria, kills: in
 
 def test_what_a_load_into_a_mariadb_would_do(maria: Maria) -> None:
     files(maria)
-    shown = dbdyno("move", maria.out, "--to", maria.url, "--table", "u", "--mode", "merge", "--key", "id", "--dry-run")
-    assert shown.returncode == 0, shown.stderr
+    shown = succeeded(
+        "move", maria.out, "--to", maria.url, "--table", "u", "--mode", "merge", "--key", "id", "--dry-run"
+    )
     assert "test.u: merge of " in shown.stdout
     assert "20,000 rows" in shown.stdout
     assert "  x: longtext -> varchar(40)" in shown.stdout
@@ -189,8 +190,7 @@ def test_several_tables_of_a_mariadb_go_to_another_in_one_transaction(family: Ma
     counts = "select (select count(*) from copy.a_line), (select count(*) from copy.z_customer)"
     assert family.ask(counts) == [(4999, 300)], "a transaction that fails leaves all of them as they were"
     family.do("alter table copy.a_line drop constraint odd")
-    resumed = dbdyno("move", "resume", family.folder / "refused", "--source", family.url, "--to", family.url)
-    assert resumed.returncode == 0, resumed.stderr
+    succeeded("move", "resume", family.folder / "refused", "--source", family.url, "--to", family.url)
     assert arrived(family)
     assert [row for row in family.ask("show tables from copy") if row[0].startswith("dbdyno")] == []
 
@@ -242,8 +242,7 @@ def test_a_job_from_postgresql_into_a_mariadb_goes_on_in_its_types(maria: Maria)
         assert len(chunks) > 1
         chunks[-1].unlink()
         maria.run("delete from t where id = 20000")
-        done = dbdyno("move", "resume", job, "--source", maria.dsn, "--to", maria.url, how)
-        assert done.returncode == 0, done.stderr
+        succeeded("move", "resume", job, "--source", maria.dsn, "--to", maria.url, how)
         assert maria.ask("select count(*), sum(id), sum(f) from u") == [
             (19999, 19999 * 20000 // 2, 19999 * 20000 / 2 / 8)
         ]

@@ -44,7 +44,7 @@ def made(lab: Lab) -> Lab:
         "insert into u values (1, 'old')",
         "analyze u",
     )
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "16KiB")
     return lab
 
 
@@ -125,7 +125,7 @@ def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.Mon
 def test_a_row_that_a_key_refuses_changes_nothing(made: Lab) -> None:
     made.run("create table d as select g / 2 id, g::text note from generate_series(1, 9) g")
     made.out = made.folder / "double"
-    assert made.move("--table", "d").returncode == 0
+    made.moved("--table", "d")
     before = [made.rows(query) for query in FACTS], made.rows(OID)
     done = into(made, *TWO)
     assert done.returncode == 2
@@ -137,7 +137,7 @@ def test_a_row_that_a_key_refuses_changes_nothing(made: Lab) -> None:
 
 def test_a_table_that_is_made_is_filled_under_its_staging_name(lab: Lab) -> None:
     filled(lab, NATIVE, 300)
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "16KiB")
     done = into(lab, "--table", 'public."A; b"', "--create", "--workers", "2")
     assert done.returncode == 0, done.stderr
     assert "filling public.dbdyno_move_" in done.stderr
