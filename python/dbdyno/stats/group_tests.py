@@ -165,15 +165,8 @@ def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
     rest = math.fsum((1 - w / total) ** 2 / (g.n - 1) for w, g in zip(weights, groups, strict=True))
     f = (spread / (k - 1)) / (1 + 2 * (k - 2) / (k * k - 1) * rest)
     within = (k * k - 1) / (3 * rest)
-    return ClassicalTest(
-        test="Welch F",
-        statistic=f,
-        df=float(k - 1),
-        log10_p=f_log10_p(f, k - 1, within),
-        effect=f"{within:.6g} degrees of freedom within",
-        effect_value=within,
-        note=NOTE,
-    )
+    effect = f"{within:.6g} degrees of freedom within"
+    return ClassicalTest("Welch F", f, float(k - 1), f_log10_p(f, k - 1, within), effect, within, note=NOTE)
 
 
 def kruskal_wallis(described: Description) -> ClassicalTest:
@@ -195,14 +188,9 @@ def kruskal_wallis(described: Description) -> ClassicalTest:
     if tied <= 0:
         raise StatsError("the values do not vary", next_step="choose another column")
     h /= tied
+    log10_p, share = chi2_log10_p(h, len(groups) - 1), h / (n - 1)
     return ClassicalTest(
-        test="Kruskal-Wallis H",
-        statistic=h,
-        df=float(len(groups) - 1),
-        log10_p=chi2_log10_p(h, len(groups) - 1),
-        effect=f"epsilon squared {h / (n - 1):.3g}",
-        effect_value=h / (n - 1),
-        note=NOTE,
+        "Kruskal-Wallis H", h, float(len(groups) - 1), log10_p, f"epsilon squared {share:.3g}", share, note=NOTE
     )
 
 
