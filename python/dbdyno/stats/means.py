@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from dbdyno.stats.distributions import t_quantile
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated value with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def mean_interval(values: Iterable[float], level: float) -> tuple[float, float, float]:
