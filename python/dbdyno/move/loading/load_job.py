@@ -89,7 +89,6 @@ def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
     now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
-    ledger.save()
     return ledger
 
 
@@ -114,7 +113,6 @@ def resume_load(
             else:
                 empty_unfinished(conn, plan, [goal], ledger)
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
-            ledger.save()
         return _FileJob(target, conn, ledger, plan, goal, options, level).run()
 
 

@@ -68,7 +68,6 @@ def resume_load(
                 drop_all(conn, before, goals)
                 ledger.manifest["plan"] = plan.to_json()
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
-            ledger.save()
         return _work(target, conn, ledger, plan, goals, options, level)
 
 
