@@ -14,7 +14,7 @@ from move_lab import Lab, started
 from test_move_in import arrived, content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from fresh_dice import fresh_dice
 from waiting import until
@@ -60,8 +60,7 @@ def test_the_target_is_the_second_word_and_the_job_gets_a_folder(
 
 def test_a_query_makes_its_table_and_a_merge_counts(lab: Lab) -> None:
     lab.run("create table t as select g id, g::numeric(8,2) / 4 as x from generate_series(1, 100) g")
-    made = across(lab, "--query", "select id, x::numeric(6,1) as x from t where id <= 60", "--into", "u", "--create")
-    assert made.returncode == 0, made.stderr
+    checked(across(lab, "--query", "select id, x::numeric(6,1) as x from t where id <= 60", "--into", "u", "--create"))
     assert lab.rows("select count(*), sum(x) from u") == lab.rows(
         "select 60, sum(x::numeric(6,1)) from t where id <= 60"
     )

@@ -9,7 +9,7 @@ from move_lab import Lab
 from test_move_in import into, nothing_left
 from test_move_swap import change_meanwhile
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.engines.postgres import swap
 
 OIDS = "select relname, oid::bigint from pg_partition_tree('u') join pg_class on oid = relid where isleaf order by 1"
@@ -60,8 +60,7 @@ def parted(lab: Lab) -> Lab:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_partitions_that_rows_came_for_are_others_and_the_rest_is_untouched(parted: Lab, workers: str) -> None:
     facts, oids = [parted.rows(query) for query in FACTS], dict(parted.rows(OIDS))
-    done = into(parted, *PARTS, "--workers", workers, "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(parted, *PARTS, "--workers", workers, "--verify", "source"))
     assert "3 partitions replaced and 600 rows added, the others as they were" in done.stdout
     assert "Attached in place of the old ones: u_1, u_2_0, u_2_1" in done.stdout
     assert [parted.rows(query) for query in FACTS] == facts
@@ -76,8 +75,7 @@ def test_the_partitions_that_rows_came_for_are_others_and_the_rest_is_untouched(
 
 
 def test_replace_by_several_workers_empties_the_partitions_without_rows(parted: Lab) -> None:
-    done = into(parted, "--table", "u", "--mode", "replace", "--workers", "2")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(parted, "--table", "u", "--mode", "replace", "--workers", "2"))
     assert "whose partitions take the places of the table's" in done.stderr
     assert "the table emptied and 600 rows added" in done.stdout
     assert parted.rows("select day, count(*) from u group by 1 order by 1") == [(1, 300), (2, 300)]
@@ -164,8 +162,7 @@ def test_text_that_is_another_type_is_read_on_the_way_and_compared(lab: Lab) -> 
         "insert into u (day, a) values (1, '::1'), (5, '::1')",
     )
     lab.moved("--table", "t")
-    done = into(lab, *PARTS, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(lab, *PARTS, "--verify", "target"))
     assert "what stands in the table" in done.stdout
     assert lab.rows("select day, a::text, count(*), sum(twice) from u group by 1, 2 order by 1") == [
         (1, "10.0.0.1/32", 50, 2 * sum(range(51)) / 8),
@@ -179,8 +176,7 @@ def test_who_has_an_older_snapshot_sees_no_part_of_the_new_rows(parted: Lab, mon
     with contextlib.closing(parted.connect()) as other:
         other.execute("begin isolation level repeatable read")
         other.execute("select count(*) from t")
-        done = into(parted, *PARTS)
-        assert done.returncode == 0, done.stderr
+        done = checked(into(parted, *PARTS))
         assert "a session has a snapshot from before they came" in done.stderr
         assert other.execute("select count(*) from u where v = 5").fetchone() == (0,)
     assert parted.rows(OIDS) == oids

@@ -14,7 +14,7 @@ import pytest
 from move_lab import Lab, started
 from test_move_types import NATIVE, WORDS, filled
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
@@ -210,8 +210,7 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     lab.run("create table u (like t)", "create table narrow (id int, x varchar(3))", "create index on u (id)")
     lab.moved("--table", "t", "--piece", "16KiB")
     one = ("--table", "u", "--mode", "replace", "--workers", "1")
-    done = into(lab, *one, "--defer-indexes")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(lab, *one, "--defer-indexes"))
     assert "straight into the table, in one transaction; rows are logged" in done.stderr
     assert "Made again at the end: " in done.stdout
     assert content(lab, "u") == content(lab, "t")

@@ -14,7 +14,7 @@ import pytest
 from move_lab import Lab, started
 from test_move_in import content, goes_back, nothing_left
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import pieces
 from dbdyno.move.loading.pieces import pieces_of
@@ -57,8 +57,7 @@ def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
     assert "by size and time" in status.stdout
     lab.run("alter table u drop constraint few")
     staged = {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()}
-    done = go_on(lab)
-    assert done.returncode == 0, done.stderr
+    done = checked(go_on(lab))
     assert "30,000 rows added" in done.stdout
     assert {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()} == staged
     assert content(lab, "u") == content(lab, "t")
@@ -79,8 +78,7 @@ def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
     refused = go_on(lab)
     assert (refused.returncode, "has changed since the job began" in refused.stderr) == (2, True)
     assert "--restart" in refused.stderr
-    done = go_on(lab, "--restart")
-    assert done.returncode == 0, done.stderr
+    checked(go_on(lab, "--restart"))
     assert content(lab, "u") == content(lab, "t")
     assert nothing_left(lab)
 
@@ -118,8 +116,7 @@ def test_each_mode_goes_on(lab: Lab, mode: tuple[str, ...]) -> None:
     lab.run("insert into u select id, 0, '' from t where id <= 500", "alter table u add constraint few check (k < 6)")
     assert load(lab, "--table", "u", "--mode", *mode).returncode == 2
     lab.run("alter table u drop constraint few")
-    done = go_on(lab)
-    assert done.returncode == 0, done.stderr
+    checked(go_on(lab))
     rows = 500 if mode[0] == "update" else 20_000
     assert lab.rows("select count(*), count(*) filter (where note = md5(id::text)) from u") == [(rows, rows)]
 

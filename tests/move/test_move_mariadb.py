@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from move_lab import Lab
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import MariaServer, missing
@@ -113,8 +113,7 @@ def numbered(maria: Maria, rows: int = 40_000) -> None:
 
 
 def test_every_type_comes_back_as_it_was(types: Maria) -> None:
-    done = types.out_of("--table", "types", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = checked(types.out_of("--table", "types", "--verify", "source"))
     assert "p: as WKB, which has no SRID" in done.stderr
     assert "the source, read again in the same snapshot, gave the same rows" in done.stdout
     back = succeeded("move", types.out, "--to", types.url, "--table", "types2", "--create", "--verify", "source")
@@ -157,8 +156,7 @@ def test_what_no_arrow_type_holds_travels_as_text(maria: Maria) -> None:
         "insert into odd values (1, '0000-00-00', '-838:59:59.0', null)",
         "insert into odd values (2, '2026-00-10', '800:00:00.5', '0000-00-00')",
     )
-    done = maria.out_of("--table", "odd")
-    assert done.returncode == 0, done.stderr
+    done = checked(maria.out_of("--table", "odd"))
     assert "the column travels as text; all is read again, as of a new instant" in done.stderr
     succeeded("move", maria.out, "--to", maria.url, "--table", "odd2", "--create")
     assert maria.same("odd", "odd2")
@@ -166,8 +164,7 @@ def test_what_no_arrow_type_holds_travels_as_text(maria: Maria) -> None:
 
 def test_ranges_are_cut_where_rows_are(maria: Maria) -> None:
     numbered(maria)
-    done = maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3", "--verify", "files")
-    assert done.returncode == 0, done.stderr
+    done = checked(maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3", "--verify", "files"))
     assert maria.files("count(*), count(distinct id), sum(id), sum(n)") == maria.ask(
         "select count(*), count(distinct id), sum(id), sum(n) from t"
     )
@@ -180,8 +177,7 @@ def test_ranges_are_cut_where_rows_are(maria: Maria) -> None:
 def test_a_table_that_was_just_filled_is_cut_though_the_server_does_not_know_its_length(maria: Maria) -> None:
     maria.do("create table t (id int primary key, x varchar(60))")
     maria.do("insert into t select seq, repeat(md5(seq), 2 - seq % 2) from seq_1_to_60000")
-    done = maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3")
-    assert done.returncode == 0, done.stderr
+    checked(maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3"))
     assert len(list((maria.folder / "out").glob("part-*.parquet"))) > 5
 
 
@@ -198,8 +194,7 @@ def test_all_workers_read_one_instant_while_money_moves(maria: Maria) -> None:
     with meanwhile(writer):
         for turn in range(2):
             maria.out = maria.folder / f"out{turn}"
-            done = maria.out_of("--table", "t", "--piece", "64KiB", "--workers", "3", "--verify", "source")
-            assert done.returncode == 0, done.stderr
+            checked(maria.out_of("--table", "t", "--piece", "64KiB", "--workers", "3", "--verify", "source"))
             assert maria.files("sum(n), count(*)") == [(0, 8_000)]
     assert moved[0] > 0
     (total,) = maria.ask("select sum(n), count(*) from t")

@@ -14,7 +14,7 @@ from move_lab import started
 from test_move_mariadb import Maria
 from test_move_mariadb_in import left
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import missing
 from waiting import until
@@ -57,8 +57,7 @@ def test_files_go_in_by_a_job_and_what_was_staged_is_not_read_again(maria: Maria
     staged = {number: one["ended_ns"] for number, one in Ledger.open(maria.folder / "job").records().items()}
     assert len(staged) > 1
     maria.do("alter table u drop constraint few")
-    done = go_on(maria, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = checked(go_on(maria, "--verify", "target"))
     assert "20,000 rows added, 0 changed" in done.stdout
     assert "the files hold what the job read that wrote them" in done.stdout
     assert "the staged rows, read again from the server, were those of the files" in done.stdout
@@ -176,8 +175,7 @@ def arrived(maria: Maria, place: str = "copy") -> bool:
 
 def test_several_tables_of_a_mariadb_go_to_another_in_one_transaction(family: Maria) -> None:
     words = ("--tables", "test.*", "--into", "copy.*", "--mode", "replace")
-    done = several(family, family.url, family.url, *words, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = checked(several(family, family.url, family.url, *words, "--verify", "target"))
     assert "2 tables in one transaction" in done.stdout
     assert "copy.z_customer: the table emptied and 300 rows added" in done.stdout
     assert arrived(family)
@@ -197,8 +195,7 @@ def test_several_tables_of_a_mariadb_go_to_another_in_one_transaction(family: Ma
 
 def test_several_tables_go_from_mariadb_to_postgresql_and_home(family: Maria) -> None:
     family.run("drop schema if exists test cascade", "create schema test")
-    there = several(family, family.url, family.dsn, "--tables", "test.*", "--create")
-    assert there.returncode == 0, there.stderr
+    there = checked(several(family, family.url, family.dsn, "--tables", "test.*", "--create"))
     assert "2 tables in one transaction" in there.stdout
     assert family.rows("select count(*), sum(id) from test.a_line") == family.ask(
         "select count(*), sum(id) from a_line"
@@ -221,8 +218,7 @@ def test_tables_are_made_or_none_is(family: Maria) -> None:
     assert [row[0] for row in family.ask("show tables from copy")] == ["z_customer"]
     assert not (family.folder / "job").exists()
     family.do("drop table copy.z_customer")
-    made = several(family, family.url, family.url, *words)
-    assert made.returncode == 0, made.stderr
+    checked(several(family, family.url, family.url, *words))
     assert arrived(family)
     two = several(family, family.url, family.url, "--tables", "*.a_line", "--into", "copy.*", job="two")
     assert (two.returncode, "two source tables would be loaded into this table" in two.stderr) == (2, True), two.stderr

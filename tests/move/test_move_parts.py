@@ -9,7 +9,7 @@ import duckdb
 from move_lab import Lab
 from test_move_in import content, into
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 
 
 def test_rows_are_in_the_folder_of_their_value_and_go_back(lab: Lab) -> None:
@@ -31,8 +31,7 @@ def test_rows_are_in_the_folder_of_their_value_and_go_back(lab: Lab) -> None:
         only = f"read_parquet('{lab.out}/*=a/*.parquet', hive_partitioning = false)"
         assert conn.execute(f'select distinct "k=/%" from {only}').fetchall() == [("a",)]
     assert dbdyno("move", "verify", lab.out).returncode == 0
-    back = into(lab, "--table", "u", "--verify", "target")
-    assert back.returncode == 0, back.stderr
+    checked(into(lab, "--table", "u", "--verify", "target"))
     assert content(lab, "u") == content(lab, "t")
 
 

@@ -9,6 +9,8 @@ from move_lab import Lab
 from test_move_in import content, into, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
+from command_line import checked
+
 INDEXES = "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index where indrelid = 'u'::regclass"
 CONSTRAINTS = "select conname, pg_get_constraintdef(oid) from pg_constraint where conrelid = 'u'::regclass order by 1"
 
@@ -16,8 +18,7 @@ CONSTRAINTS = "select conname, pg_get_constraintdef(oid) from pg_constraint wher
 def test_a_table_is_made_with_the_types_that_the_files_note(lab: Lab) -> None:
     filled(lab, {**NATIVE, **WORDS}, 20)
     lab.moved("--table", "t")
-    done = into(lab, "--table", 'public."New; Table"', "--create", "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(lab, "--table", 'public."New; Table"', "--create", "--verify", "target"))
     assert "the table made, 20 rows added" in done.stdout
     assert "what stands in the table, read before the commit, is what came" in done.stdout
     assert content(lab, '"New; Table"') == content(lab, "t")
@@ -69,8 +70,7 @@ def test_values_that_a_column_rounds_are_told(lab: Lab) -> None:
     same = ",".join(f"c{place}" for place, (_, _, said) in enumerate(ROUNDED) if said is None)
     lab.out = lab.folder / "same"
     lab.moved("--table", "t", "--columns", same)
-    held = into(lab, "--table", "u", "--verify", "target")
-    assert held.returncode == 0, held.stderr
+    checked(into(lab, "--table", "u", "--verify", "target"))
 
 
 def test_a_trigger_that_alters_rows_is_found_by_verify_target(lab: Lab) -> None:
@@ -103,8 +103,7 @@ def test_deferred_indexes_are_back_as_they_were(lab: Lab) -> None:
     )
     before = lab.rows(INDEXES), lab.rows(CONSTRAINTS)
     lab.moved("--table", "t")
-    done = into(lab, "--table", "u", "--defer-indexes")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(lab, "--table", "u", "--defer-indexes"))
     assert "Made again at the end: u_lower, u_pkey, u_note_key, u_kind_fkey" in done.stdout
     assert "Left in place: u_ri: it is the replica identity" in done.stdout
     assert (sorted(lab.rows(INDEXES)), lab.rows(CONSTRAINTS)) == (sorted(before[0]), before[1])

@@ -7,7 +7,7 @@ from pathlib import Path
 from move_lab import Lab
 from test_move_in import into, nothing_left
 
-from command_line import dbdyno, succeeded
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 
 
@@ -31,8 +31,7 @@ def test_a_dry_run_of_a_load_shows_its_way_and_writes_nothing(lab: Lab) -> None:
         "create view v as select id from u",
     )
     lab.moved("--table", "t")
-    done = into(lab, "--table", "u", "--mode", "replace", "--dry-run")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(lab, "--table", "u", "--mode", "replace", "--dry-run"))
     assert "public.u: replace of 1 file, 9 rows, 0.0 MB; staged, then added in one transaction" in done.stdout
     assert "  a: text -> inet, read from its text" in done.stdout
     again = into(lab, "--table", "w", "--create", "--dry-run")
