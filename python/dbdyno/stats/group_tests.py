@@ -24,6 +24,7 @@ from dbdyno.stats.classical import (
 )
 from dbdyno.stats.description import BlockValue, Description, Group
 from dbdyno.stats.distributions import chi2_log10_p, f_log10_p
+from dbdyno.stats.means import RatioEstimate
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.unpaired import compare_unpaired
 from dbdyno.stats.wording import percent
@@ -194,18 +195,14 @@ def kruskal_wallis(described: Description) -> ClassicalTest:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupComparison:
+@dataclass(frozen=True)
+class GroupComparison(RatioEstimate):
     """Comparison of two groups over blocks on one statistic (`mean`, `p50`, ...): the second group over the first.
 
     Attributes:
         metric: Name of the statistic.
         first: Its value in the first group.
         second: Its value in the second group.
-        ratio: Second over first.
-        low: Lower end of the interval of `ratio`.
-        high: Upper end of the interval of `ratio`.
-        p: Two-sided p of no difference.
         blocks: Number of pairs of blocks if `paired`, else the smaller number of blocks of a group.
         paired: True if blocks that hold both groups were compared.
         sentence: The answer as a sentence.
@@ -214,10 +211,6 @@ class GroupComparison:
     metric: str
     first: float
     second: float
-    ratio: float
-    low: float
-    high: float
-    p: float
     blocks: int
     paired: bool
     sentence: str
@@ -309,7 +302,7 @@ def _answer(
     else:
         sentence = f"cannot tell the {metric} of {names[1]} from that of {names[0]}"
         sentence += f": {_change(ratio)}"
-    return GroupComparison(metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})")
+    return GroupComparison(ratio, low, high, p, metric, first, second, blocks, paired, f"{sentence} ({span})")
 
 
 def _change(ratio: float) -> str:

@@ -14,9 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WINDOW = 5
-RANGE_MOST = 0.20
-SLOPE_MOST = 0.10
+WINDOW, RANGE_MOST, SLOPE_MOST = 5, 0.20, 0.10
 
 
 @dataclass(frozen=True, slots=True)
