@@ -100,6 +100,23 @@ def y_title(words: str, look: Look) -> axes.Axis:
     }
 
 
+def run_time_x(low: float, high: float, look: Look, *, is_last: bool) -> Any:
+    """Return the horizontal axis of a panel over a run's time [s]; only the last panel has labels."""
+    import altair as alt
+
+    ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
+    named = {"title": "time since the start of the run", **axes.axis_labels(ticks, axes.seconds_label)}
+    bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
+    scale = {"domain": [low, high], "nice": False, "zero": False}
+    return alt.X("at:Q", scale=scale, axis=named if is_last else bare)
+
+
+def square_legend(names: list[str], look: Look, limit: int) -> JsonObject:
+    """Return a legend of coloured squares, at most `limit` in a row."""
+    squares = {"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0}
+    return {**squares, "columns": look.columns(names, limit)}
+
+
 def panel_title(text: str) -> JsonObject:
     """Return the title of one of several panels: small, at their left edge."""
     return {"text": text, "fontSize": 12, "offset": 4, "anchor": "start", "frame": "group"}
