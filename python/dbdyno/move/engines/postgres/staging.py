@@ -95,11 +95,11 @@ def copy_statement(stage: sql.Identifier, columns: Sequence[Column], *, csv: boo
     return sql.SQL("copy {} ({}) from stdin (format {})").format(stage, sql.SQL(", ").join(names), sql.SQL(form))
 
 
-def server_spec(target: Postgres, conn: psycopg.Connection[Any], job: str) -> dict[str, Any]:
-    """Return the core's specification of the server that receives rows."""
+def server_spec(target: Postgres, conn: psycopg.Connection[Any], job: str, *more: str) -> dict[str, Any]:
+    """Return the core's specification of the server that receives rows; `more` statements begin its sessions."""
     return {
         "connection": {**target.conninfo(), "application_name": application_name(job)},
-        "session_sql": [session_settings(conn, lasting=True)],
+        "session_sql": [session_settings(conn, lasting=True), *more],
     }
 
 
