@@ -21,12 +21,14 @@ import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO, TypeVar, cast
 from unittest import mock
 
 from dbdyno import entry
 from dbdyno.base.signals import Listener
 from dbdyno.cli import main
+
+Text = TypeVar("Text", str, bytes)
 
 
 def dbdyno(
@@ -39,6 +41,17 @@ def dbdyno(
         given.seek(0)
         code = _ending(words, (out, err, given), cwd, environment)
         return subprocess.CompletedProcess(["dbdyno", *words], code, _content(out), _content(err))
+
+
+def succeeded(*words: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that must end with exit code 0."""
+    return checked(dbdyno(*words, cwd=cwd, **environment))
+
+
+def checked(done: subprocess.CompletedProcess[Text]) -> subprocess.CompletedProcess[Text]:
+    """Return the result of a process that must have ended with exit code 0."""
+    assert done.returncode == 0, f"{done.stderr!s}{done.stdout!s}"
+    return done
 
 
 def to_a_closed_pipe(*words: object) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 from advised import Found
 from psycopg.conninfo import make_conninfo
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import choose_rules, judge, rules
 from dbdyno.advise.kinds import HypotheticalIndex, Index, Session, Statement
@@ -203,8 +203,7 @@ def test_the_command_only_reads_and_fails_where_it_is_told_to(advised: EmbeddedP
 def test_a_role_that_sees_little_is_told_what_was_not_judged(advised: EmbeddedPostgres, spoilt: Found) -> None:
     planted.run(advised, "create role little login")
     dsn = make_conninfo("", **{**advised.conninfo(), "user": "little"})
-    done = dbdyno("advise", dsn, "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("advise", dsn, "--format", "json")
     told = {one["rule"]: one["why"] for one in json.loads(done.stdout)["not_judged"]}
     assert "sees only its own" in told["temp_files"] and "sees only its own" in told["lock_queue"]
 

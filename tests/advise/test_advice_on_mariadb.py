@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from advised import Found
 
-from command_line import dbdyno
+from command_line import succeeded
 from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.engines.mariadb.read import read
 from dbdyno.advise.judge import choose_rules, judge, rules
@@ -205,8 +205,7 @@ def test_rules_for_mariadb_are_judged_there(clean: Found) -> None:
 
 
 def test_known_faults_are_asked_of_a_live_server(server: MariaServer, clean: Found) -> None:
-    done = dbdyno("advise", server.dsn, "--only", "faults", "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("advise", server.dsn, "--only", "faults", "--format", "json")
     assert '"engine": "mariadb"' in done.stdout
 
 
@@ -289,8 +288,7 @@ def test_commits_that_are_not_on_disk(spoilt: Found) -> None:
 
 
 def test_an_interval_of_snapshots_has_what_was_done_in_it(server: MariaServer, spoilt: Found, store: Store) -> None:
-    done = dbdyno("advise", "snap:1..2", "--store", store.folder, "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("advise", "snap:1..2", "--store", store.folder, "--format", "json")
     found = Found(spoilt.facts, json.loads(done.stdout))
     assert found.figure("temp_tables", "temporary tables on disk") == GROUPINGS
     assert found.figure("table_cache", "thrown out for room") >= LOOKS - TABLES
@@ -306,6 +304,5 @@ def test_an_interval_of_snapshots_has_what_was_done_in_it(server: MariaServer, s
 
 def test_a_user_who_may_not_look_is_told_what_was_not_judged(server: MariaServer, clean: Found) -> None:
     run(server, "create or replace user little@'%'", "grant select on test.* to little@'%'")
-    done = dbdyno("advise", server.dsn_of("little"), "--format", "json", "--only", "buffer_pool")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("advise", server.dsn_of("little"), "--format", "json", "--only", "buffer_pool")
     assert "grant" in done.stdout and '"rule": "buffer_pool"' in done.stdout

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.traces import Traced, TracedEvent, TracedStatement
@@ -17,8 +17,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.trc"
 
 
 def test_a_trace_that_commits_each_row_is_told_with_what_it_waited(tmp_path: Path) -> None:
-    done = dbdyno("advise", EXAMPLE, "--format", "json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("advise", EXAMPLE, "--format", "json", cwd=tmp_path)
     model = json.loads(done.stdout)
     found = {one["rule"]: one for one in model["findings"]}
     figures = {one["what"]: one["value"] for one in found["commit_each_row"]["evidence"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.host.read import read
@@ -130,8 +130,7 @@ def test_a_folder_that_is_no_host_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc of Linux here")
 def test_this_host_can_be_read() -> None:
-    done = dbdyno("advise", "host", "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("advise", "host", "--format", "json")
     model = json.loads(done.stdout)
     assert any(one["what"].endswith("swappiness") for one in model["host"]) and model["facts"]["what"] == "host"
     assert "The host" in dbdyno("advise", "host").stdout

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.kinds import Database, Server, Setting
@@ -155,8 +155,7 @@ def test_an_interval_of_snapshots_on_the_command_line(tmp_path: Path) -> None:
     for step in (1, 2):
         store.add(views(step), engine="postgres", target="db:1", at_ns=(1_800_000_000 + 60 * step) * 10**9, facts=facts)
     words = ("advise", "snap:1..2", "--store", store.folder, "--only", "placement", "--format", "json")
-    done = dbdyno(*words, "--fast-gb", "2")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words, "--fast-gb", "2")
     model = json.loads(done.stdout)
     assert model["not_judged"] == []
     (one,) = model["findings"]

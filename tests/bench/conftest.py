@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from target_help import KINDS, binaries_of
+from target_help import KINDS
 
 import certificates
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from mariadb_server import MariaServer
+from server_binaries import binaries_of
 
 MARIA_SECRET = "gehei mß@/#1"
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from listener import Listener
-from sha2_server import LONG, OK, TLS, Talk, new_key, public_pem, xor
+from sha2_server import OK, Talk, new_key, public_pem, xor
 
 NATIVE, SHA2, SHA256 = b"mysql_native_password", b"caching_sha2_password", b"sha256_password"
 CLEAR, OLD, DIALOG = b"mysql_clear_password", b"mysql_old_password", b"dialog"
@@ -43,22 +42,8 @@ class HostileMariaDB(Listener):
                 talk.send(b"\xfb/etc/passwd" if self.ask == "file" else OK)
 
     def _login(self, talk: Talk) -> None:
-        can = LONG | (TLS if self.certificate else 0)
         first = {"sha2": SHA2, "sha256 at once": SHA256, "sha256 with a key": SHA256}.get(self.ask, NATIVE)
-        talk.send(
-            b"\x0a11.0.0-MariaDB\x00"
-            + struct.pack("<I8sx", 7, CHALLENGE[:8])
-            + struct.pack("<HBHHB10x", can & 0xFFFF, 0x2D, 2, can >> 16, 21)
-            + CHALLENGE[8:]
-            + b"\x00"
-            + first
-            + b"\x00"
-        )
-        answer = talk.receive()
-        if self.certificate and struct.unpack("<I", answer[:4])[0] & TLS:
-            talk.encrypt(self.certificate)
-            answer = talk.receive()
-        self._read(answer)
+        self._read(talk.greet(CHALLENGE, first, self.certificate))
         if self.ask in ("sha2", "sha256 with a key"):
             talk.send(b"\x01\x04" if self.ask == "sha2" else b"\x01" + public_pem(self.key))
             answer = talk.receive()

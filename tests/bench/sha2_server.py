@@ -69,20 +69,7 @@ class Sha2Server(Listener):
 
     def _login(self, talk: Talk) -> bool:
         challenge = bytes(1 + secrets.randbelow(126) for _ in range(20))
-        can = LONG | (TLS if self.certificate else 0)
-        talk.send(
-            b"\x0a11.0.0-MariaDB\x00"
-            + struct.pack("<I8sxH", 7, challenge[:8], can & 0xFFFF)
-            + struct.pack("<BHHB10x", 0x2D, 2, can >> 16, 21)
-            + challenge[8:]
-            + b"\x00"
-            + PLUGIN
-            + b"\x00"
-        )
-        answer = talk.receive()
-        if self.certificate and struct.unpack("<I", answer[:4])[0] & TLS:
-            talk.encrypt(self.certificate)
-            answer = talk.receive()
+        answer = talk.greet(challenge, PLUGIN, self.certificate)
         _user, _, rest = answer[32:].partition(b"\x00")
         proof = rest[1 : 1 + rest[0]]
         if self.kept is not None and self._proves(proof, challenge):
@@ -129,6 +116,24 @@ class Talk:
 
     def close(self) -> None:
         self._client.close()
+
+    def greet(self, challenge: bytes, plugin: bytes, certificate: tuple[Path, Path] | None) -> bytes:
+        """Greet the client, change to TLS if it asks for that, and return its login."""
+        can = LONG | (TLS if certificate else 0)
+        self.send(
+            b"\x0a11.0.0-MariaDB\x00"
+            + struct.pack("<I8sxH", 7, challenge[:8], can & 0xFFFF)
+            + struct.pack("<BHHB10x", 0x2D, 2, can >> 16, 21)
+            + challenge[8:]
+            + b"\x00"
+            + plugin
+            + b"\x00"
+        )
+        answer = self.receive()
+        if certificate and struct.unpack("<I", answer[:4])[0] & TLS:
+            self.encrypt(certificate)
+            answer = self.receive()
+        return answer
 
     def encrypt(self, files: tuple[Path, Path]) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

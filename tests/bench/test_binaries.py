@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from target_help import binaries_of
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import (
@@ -18,6 +17,7 @@ from dbdyno.bench.postgres.binaries import (
     installed_folders,
     newest,
 )
+from server_binaries import binaries_of
 
 
 def fake_server(bindir: Path, version: str) -> Path:

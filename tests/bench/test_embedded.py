@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from target_help import KINDS, binaries_of, show
+from target_help import KINDS, show
 
 import dbdyno
 from dbdyno.base.errors import TargetError
@@ -22,6 +22,7 @@ from dbdyno.bench.engine.server_paths import SOCKET_NAME, SOCKET_PATH_MAX_BYTES,
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.undo import server_processes
+from server_binaries import binaries_of
 
 AS_ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not AS_ROOT, reason="only root can become another user")

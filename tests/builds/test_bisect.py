@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from repositories import BUILD, PLAN, git, made, sleeping
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
@@ -34,8 +34,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     folder = tmp_path_factory.mktemp("bisect")
     names = made(folder / "r", 16, sleeping(SLOW_FROM, broken=(7, 8)))
     (folder / "plan.toml").write_text(PLAN)
-    done = bisect(folder, names[0], "--json")
-    assert done.returncode == 0, done.stderr
+    done = checked(bisect(folder, names[0], "--json"))
     return folder, names, json.loads(done.stdout)
 
 

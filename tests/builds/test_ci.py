@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from repositories import BUILD, PERSON, PLAN, git, made, sleeping
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not here; make setup-test gets it")
 ROOT = Path(__file__).parents[2]
@@ -42,8 +42,7 @@ sys.exit(code)
 
 def written(folder: Path, service: str, *more: str) -> Any:
     """Return the workflow as parsed YAML."""
-    done = dbdyno("ci", service, "plan.toml", "--build", BUILD, *more, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("ci", service, "plan.toml", "--build", BUILD, *more, cwd=folder)
     return yaml.safe_load(done.stdout)
 
 
@@ -134,8 +133,7 @@ def test_the_script_of_gitlab_does_the_same(checkout: Path) -> None:
         "CI_MERGE_REQUEST_IID": "17",
     }
     assert run_step(checkout, "\n".join(job["script"]), **known).returncode == 1
-    after = run_step(checkout, "\n".join(job["after_script"]), **known)
-    assert after.returncode == 0, after.stderr
+    checked(run_step(checkout, "\n".join(job["after_script"]), **known))
     asked = (checkout.parent / "curl").read_text()
     assert "body@verdict.md" in asked and asked.endswith("/projects/3/merge_requests/17/notes\n")
     assert all((checkout / path).exists() for path in job["artifacts"]["paths"])

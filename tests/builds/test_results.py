@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from repositories import git, made, sleeping
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import EvidenceError
 from dbdyno.builds.results.branch import ResultBranch
 from dbdyno.builds.results.place import place_of, results_in
@@ -106,8 +106,7 @@ def test_a_machine_has_a_plain_name(here: Path, name: str) -> None:
 def test_a_branch_takes_results_and_leaves_the_working_tree_alone(here: Path) -> None:
     repository = here / "r"
     (commit,) = made(repository, 1, sleeping(9))
-    done = dbdyno("results", "push", "branch:performance", names(here)[-1], "--runs", "../runs", cwd=repository)
-    assert done.returncode == 0, done.stderr
+    succeeded("results", "push", "branch:performance", names(here)[-1], "--runs", "../runs", cwd=repository)
     assert git(repository, "status", "--porcelain") == ""
     assert git(repository, "branch", "--show-current") == "main"
     (row,) = json.loads(dbdyno("results", "log", "branch:performance", "--json", cwd=repository).stdout)
@@ -122,11 +121,9 @@ def test_two_clones_push_to_one_remote_and_both_have_all(here: Path) -> None:
     for at, clone in enumerate(clones):
         git(here, "clone", "--quiet", "remote.git", clone.name)
         words = ("results", "push", "branch:performance", *names(here)[at * 2 : at * 2 + 2], "--runs", "../runs")
-        done = dbdyno(*words, "--remote", "origin", cwd=clone)
-        assert done.returncode == 0, done.stderr
+        succeeded(*words, "--remote", "origin", cwd=clone)
     for clone in clones:
-        done = dbdyno("results", "pull", "branch:performance", "kept", "--remote", "origin", cwd=clone)
-        assert done.returncode == 0, done.stderr
+        succeeded("results", "pull", "branch:performance", "kept", "--remote", "origin", cwd=clone)
         assert len(list((clone / "kept").glob("*/*/*.json"))) == 4
     assert git(here / "remote.git", "rev-list", "--count", "performance") == "2"
 

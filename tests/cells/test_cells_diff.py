@@ -14,20 +14,15 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.record import Pace, new_recording, save_round
 from fresh_dice import fresh_dice
 
-BEFORE = """\
-cel01: FL_DISK_FIRST     FLASHLOG   1,000,000 IO requests
-cel01: FL_FLASH_FIRST    FLASHLOG   40,000 IO requests
-cel01: FL_IO_W           FLASHLOG   1,040,000 IO requests
-cel01: FL_PREVENTED_OUTLIERS FLASHLOG 10 IO requests
-cel01: FL_IO_W_SKIP_BUSY FLASHLOG   3 IO requests
+LISTED = """\
+cel01: FL_DISK_FIRST     FLASHLOG   {} IO requests
+cel01: FL_FLASH_FIRST    FLASHLOG   {} IO requests
+cel01: FL_IO_W           FLASHLOG   {} IO requests
+cel01: FL_PREVENTED_OUTLIERS FLASHLOG {} IO requests
+cel01: FL_IO_W_SKIP_BUSY FLASHLOG   {} IO requests
 """
-AFTER = """\
-cel01: FL_DISK_FIRST     FLASHLOG   1,532,152 IO requests
-cel01: FL_FLASH_FIRST    FLASHLOG   59,190 IO requests
-cel01: FL_IO_W           FLASHLOG   1,591,342 IO requests
-cel01: FL_PREVENTED_OUTLIERS FLASHLOG 17 IO requests
-cel01: FL_IO_W_SKIP_BUSY FLASHLOG   5 IO requests
-"""
+BEFORE = LISTED.format("1,000,000", "40,000", "1,040,000", 10, 3)
+AFTER = LISTED.format("1,532,152", "59,190", "1,591,342", 17, 5)
 
 
 def collection(text: str) -> Collection:

@@ -16,7 +16,7 @@ import pytest
 from flash_rig import FIRST, Rig, answering, two_cells
 from rig_help import access
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.errors import CellsError, TargetError
 from dbdyno.bench.cells.restore import refuse_interrupted_runs, undo_of
 from dbdyno.bench.guardian import Guardian
@@ -115,8 +115,7 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(i
     silent = asked(rig, "cells", "restore", "last", "--dry-run", named=False)
     assert silent.returncode == 2
     assert f"with its own options: --key {rig.served.key}" in silent.stderr
-    dry = asked(rig, "cells", "restore", "last", "--dry-run")
-    assert dry.returncode == 0, dry.stderr
+    dry = checked(asked(rig, "cells", "restore", "last", "--dry-run"))
     name = f"127.0.0.1:{rig.served.ports[1]}"
     assert f'{name}: to be put back: alter iormplan dbplan=""' in dry.stdout
     assert "nothing was changed" in dry.stdout
@@ -126,12 +125,10 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(i
         assert "Do it?" in refused.stderr
     assert shown(rig) == changed
 
-    done = asked(rig, "cells", "restore", run.id[-4:], "--yes")
-    assert done.returncode == 0, done.stderr
+    done = checked(asked(rig, "cells", "restore", run.id[-4:], "--yes"))
     assert f"{name}: put back" in done.stdout
     assert shown(rig) == before
-    again = asked(rig, "cells", "restore", str(run.path))
-    assert again.returncode == 0
+    again = checked(asked(rig, "cells", "restore", str(run.path)))
     assert again.stdout.count("as it was found") == 2
     assert "nothing to restore" in again.stdout
     assert Run.open(run.path).manifest.restored is True
@@ -163,12 +160,10 @@ def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
     elsewhere = asked(rig, *resume, "--target", "cells:a", "--yes")
     assert "can be resumed only with the cells it was started with" in elsewhere.stderr
-    dry = asked(rig, *resume, "--dry-run")
-    assert dry.returncode == 0, dry.stderr
+    dry = checked(asked(rig, *resume, "--dry-run"))
     assert "nothing was changed" in dry.stdout
 
-    done = asked(rig, *resume, answer="y\n")
-    assert done.returncode == 0, done.stderr
+    checked(asked(rig, *resume, answer="y\n"))
     assert shown(rig) == before
     run = Run.open(run.path)
     assert run.status == "complete"
@@ -223,8 +218,7 @@ def test_a_killed_run_whose_guardian_lived_has_nothing_to_restore(rig: Rig, tmp_
         process.kill()
         process.communicate(timeout=LONG_S)  # the guardian holds the other end until it is done
     assert rig.plans == before
-    done = asked(rig, "cells", "restore", "last", "--runs", str(tmp_path / "runs"))
-    assert done.returncode == 0, done.stderr
+    done = checked(asked(rig, "cells", "restore", "last", "--runs", str(tmp_path / "runs")))
     assert "nothing to restore" in done.stdout
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from flash_rig import FIRST, Rig, answering
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.errors import CellsError, PlanError
 from dbdyno.bench.cells.survey import describe
 from dbdyno.study.analysis.analyse import analyse
@@ -119,16 +119,14 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     def done(*more: str, answer: str = "") -> subprocess.CompletedProcess[str]:
         return dbdyno(*rig.words("--out", str(tmp_path / "runs"), *more), stdin=answer)
 
-    dry = done("--dry-run")
-    assert dry.returncode == 0
+    dry = checked(done("--dry-run"))
     assert "nothing was changed" in dry.stdout
     assert "(name=orcl,flashLog=off)" in dry.stdout
     refused = done(answer="n\n")
     assert refused.returncode == 2
     assert "Do it?" in refused.stderr
     assert not (tmp_path / "runs").exists()
-    taken = done("--blocks", "2", answer="y\n")
-    assert taken.returncode == 0, taken.stderr
+    taken = checked(done("--blocks", "2", answer="y\n"))
     text = " ".join(taken.stdout.split())
     assert "flash log on against flash log off" in text
     assert re.search(r"flash log off: passed by the flash log: IORM_PLAN [\d,]+", text)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import dbdyno
+from command_line import succeeded
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.block_trace import BlockTrace, read_block_trace
 from dbdyno.device.catalogue import device_of
@@ -270,17 +270,12 @@ def test_fit_mount_and_replay_as_a_user_would(tmp_path: Path, html_page: None) -
     job = ["--filename", str(tmp_path / "file"), "--size=8m", "--bs=4k", "--runtime=1", "--time_based", "--rw=randread"]
     output = ["--output-format=json+", f"--output={tmp_path / 'fio.json'}", f"--write_iolog={tmp_path / 'io.log'}"]
     subprocess.run(["fio", "--name=d1", *job, *output], check=True, capture_output=True, timeout=60)
-    fitted = dbdyno("device", "fit", tmp_path / "fio.json", "-o", tmp_path / "mine.toml")
-    assert fitted.returncode == 0, fitted.stderr
+    succeeded("device", "fit", tmp_path / "fio.json", "-o", tmp_path / "mine.toml")
     assert device_of(str(tmp_path / "mine.toml")).machine.title == "fitted to fio.json"
     words = ("model", "replay", tmp_path / "io.log", "--device", tmp_path / "mine.toml", "--json")
-    replayed = dbdyno(*words)
-    assert replayed.returncode == 0, replayed.stderr
+    replayed = succeeded(*words)
     page = json.loads(replayed.stdout)
     assert page["requests"] > 100
     assert page["seconds"] == pytest.approx(1.0, abs=0.3)
-    html = dbdyno(
-        "model", "replay", tmp_path / "io.log", "--device", "gp3", "--set", "iops=100", "-o", tmp_path / "a.html"
-    )
-    assert html.returncode == 0, html.stderr
+    succeeded("model", "replay", tmp_path / "io.log", "--device", "gp3", "--set", "iops=100", "-o", tmp_path / "a.html")
     assert "gp3 does not keep up" in (tmp_path / "a.html").read_text()

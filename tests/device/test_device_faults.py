@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 from device_mounts import empty_folder, require_fuse
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno import _core
 from dbdyno.base.device_types import DeviceStatus
 from dbdyno.cuts.model import FAULTS_MOST, reported_faults
@@ -169,8 +169,7 @@ def test_faults_of_cuts_that_were_not_survived_are_all_kept():
 def test_a_command_lists_the_faults_of_a_mount(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
-    done = dbdyno("device", "mount", "gp3", folder, "--direct-io", "--fail", "eio:operation=write,after=1")
-    assert done.returncode == 0, done.stderr
+    succeeded("device", "mount", "gp3", folder, "--direct-io", "--fail", "eio:operation=write,after=1")
     try:
         with (folder / "a").open("wb", buffering=0) as file:
             file.write(b"x" * 10)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from device_mounts import empty_folder, require_fuse
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno import _core
 from dbdyno.base.errors import DeviceError, ModelError
 from dbdyno.device.catalogue import device_names, device_of, parameters, settings_of
@@ -89,8 +89,7 @@ def test_synced_writes_take_the_time_of_the_device(tmp_path: Path):
 def test_a_command_mounts_shows_and_unmounts(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
-    done = dbdyno("device", "mount", "gp3", folder, "--set", "iops=500", "--seed", 3)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("device", "mount", "gp3", folder, "--set", "iops=500", "--seed", 3)
     assert "the kernel's and are taken off" in done.stdout
     (folder / "a").write_text("x")
     listed = json.loads(dbdyno("device", "list", "--mounted", "--format", "json").stdout)
@@ -107,8 +106,7 @@ def test_discards_take_time_free_pages_and_wear_is_said(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
     slower = ("--set", "firmware_us=500")  # than the way through the kernel
-    done = dbdyno("device", "mount", "nvme-client-2024", folder, "--direct-io", *slower)
-    assert done.returncode == 0, done.stderr
+    succeeded("device", "mount", "nvme-client-2024", folder, "--direct-io", *slower)
 
     def wear() -> dict[str, float]:
         (row,) = json.loads(dbdyno("device", "status", folder, "--wear", "--format", "json").stdout)
@@ -154,8 +152,7 @@ def test_a_killed_mount_says_so_and_can_be_removed(tmp_path: Path):
 def test_a_mount_that_polls_says_so_and_ends_like_any_other(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
-    done = dbdyno("device", "mount", "gp3", folder, "--poll")
-    assert done.returncode == 0, done.stderr
+    succeeded("device", "mount", "gp3", folder, "--poll")
     try:
         (folder / "a").write_text("content")
         polls = status(folder)["polls"]

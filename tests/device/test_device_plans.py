@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from device_mounts import require_fuse
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import DeviceError, PlanError
 from dbdyno.bench.engine.mounted_volumes import MountedVolumes
 from dbdyno.bench.engine.volumes import check_volumes, describe_devices, target_parts, volumes_of
@@ -118,8 +118,7 @@ def test_set_gives_parts_and_parameters_and_several_values_make_arms():
 
 def test_one_set_may_name_both_devices(tmp_path: Path):
     words = ("run", "redo-size", "--target", "postgres+device:gp3", "--quick", "--dry-run", "--set")
-    done = dbdyno(*words, "wal=io2,gp3,data=disk-15000,wal.direct_io=on", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words, "wal=io2,gp3,data=disk-15000,wal.direct_io=on", cwd=tmp_path)
     for log in ("io2", "gp3"):
         assert f"data on disk-15000, log on {log} (direct I/O)" in done.stdout
 

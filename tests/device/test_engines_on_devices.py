@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from device_mounts import empty_folder, require_fuse
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.engine.volumes import volumes_of
@@ -77,8 +77,7 @@ def test_commits_take_the_time_of_the_device_and_the_run_says_so(tmp_path: Path,
     found = duckdb.connect().execute(sql, [f"{run}/metrics/*.parquet"]).fetchone()
     assert found is not None
     assert found[0] > 0
-    page = dbdyno("report", str(run), "-o", tmp_path / "page.html")
-    assert page.returncode == 0, page.stderr
+    succeeded("report", str(run), "-o", tmp_path / "page.html")
     assert "Modelled devices below the engine" in (tmp_path / "page.html").read_text()
     for facts in manifest["targets"].values():
         assert not Path(facts["data_folder"]).parents[1].exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from device_mounts import empty_folder, require_fuse
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.device.mounts import unmount
 from dbdyno.device.server import start_server
 
@@ -35,8 +35,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def fitted(*words: object, cwd: Path) -> dict[str, object]:
-    done = dbdyno("device", "fit", *words, "--json", cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("device", "fit", *words, "--json", cwd=cwd)
     page: dict[str, object] = json.loads(done.stdout)
     return page
 
@@ -73,8 +72,7 @@ def test_writes_of_a_redo_probe_are_the_times_of_the_device(slow: Path, tmp_path
 def test_two_flash_probes_at_two_depths_are_one_device(slow: Path, tmp_path: Path):
     for depth in (1, 4):
         words = ("--depth", depth, "--file-size", "4MiB", "--round", "300ms", "--rounds", "4")
-        probe = dbdyno("probe", "flash", slow, *words, cwd=tmp_path)
-        assert probe.returncode == 0, probe.stderr
+        succeeded("probe", "flash", slow, *words, cwd=tmp_path)
     runs = sorted((tmp_path / "runs").iterdir())
     page = fitted(*runs, "--seed", 1, cwd=tmp_path)
     assert int(str(page["servers"])) >= 2  # 2 on a machine with time for the probe

@@ -15,7 +15,7 @@ from interface import interface
 from planted_day import BEGIN_S, Day
 from trace_text import trace
 
-from command_line import dbdyno
+from command_line import succeeded
 from mock_plans import two_arms
 
 IMPORTED = Path(__file__).parents[1] / "imports" / "outputs" / "benchbase.summary.json"
@@ -34,8 +34,7 @@ def make(place: Path) -> None:
         ("results", "push", "results", "last", "--ran-on", "made-once", "--commit", ""),
     )
     for command in words:
-        done = dbdyno(*command, cwd=place)
-        assert done.returncode == 0, (command, done.stderr)
+        succeeded(*command, cwd=place)
     Day(place / "snaps", every_s=7200).make(BEGIN_S, BEGIN_S + 4 * 7200)
     for file in (*place.glob("runs/*/report.html"), *place.glob("**/lock")):
         file.unlink()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dbdyno, on_a_terminal
+from command_line import dbdyno, on_a_terminal, succeeded
 from dbdyno.cli.arrow import write_rows
 from mock_plans import two_arms
 
@@ -27,8 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_query_gives_the_rows_of_csv_with_their_types(folder: Path) -> None:
-    done = dbdyno("sql", QUERY, "-o", "rows.arrow", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    succeeded("sql", QUERY, "-o", "rows.arrow", cwd=folder)
     table = ipc.open_stream((folder / "rows.arrow").read_bytes()).read_all()
     assert table.column_names == ["arm", "elapsed_ns", "ms", "kind", "arm_2"]
     assert str(table.schema.field("ms").type) == "double"
@@ -45,8 +44,7 @@ def test_into_a_pipe(folder: Path) -> None:
 
 
 def test_a_report_gives_the_numbers_of_its_rows_as_csv_does(folder: Path) -> None:
-    done = dbdyno("report", "last", "-o", "page.arrow", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    succeeded("report", "last", "-o", "page.arrow", cwd=folder)
     table = ipc.open_stream((folder / "page.arrow").read_bytes()).read_all()
     head, *lines = dbdyno("report", "last", "--format", "csv", cwd=folder).stdout.splitlines()
     assert table.column_names == head.split(",")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.query import Answer, connect, query
 from dbdyno.evidence.query_limits import memory_bytes, private_folder
@@ -164,8 +164,7 @@ def sql(run: Run, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_table_of_many_rows_shows_the_first_and_says_so(run: Run) -> None:
-    done = sql(run, "select * from calls", "--top", "10")
-    assert done.returncode == 0
+    done = checked(sql(run, "select * from calls", "--top", "10"))
     assert len(done.stdout.splitlines()) == 11
     assert "the first 10 rows; there are more" in done.stderr
     assert "--format csv has all of them" in done.stderr

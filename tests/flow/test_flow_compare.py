@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import FlowError
 from dbdyno.flow import spark_plans
 from dbdyno.flow.answers import answer, difference
@@ -186,8 +186,7 @@ def words(shop: Path, engine: str) -> list[str]:
 
 
 def test_duckdb_tells_rows_of_both_plans(shop: Path) -> None:
-    done = dbdyno(*words(shop, "duckdb"))
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words(shop, "duckdb"))
     assert "2 steps differ from what was written" in done.stdout
     assert "region = south: moved down, below 1 join." in done.stdout
     csv = dbdyno(*words(shop, "duckdb"), "--format", "csv").stdout.splitlines()
@@ -223,8 +222,7 @@ def test_real_engines_push_both_conditions_below_the_join(shop: Path, engine: st
 
         with skipped_on(FlowError):
             jars()
-    done = dbdyno(*words(shop, engine), "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words(shop, engine), "--format", "json")
     for condition in ("region = south", "amount > 90"):
         assert f'"{condition}: m' in done.stdout, done.stdout
         assert "below 1 join" in done.stdout
@@ -280,7 +278,6 @@ def test_answers_that_differ_are_told_with_a_row() -> None:
 def test_four_engines_answer_alike_both_ways(shop: Path) -> None:
     pytest.importorskip("polars", reason="make setup-clients")
     pytest.importorskip("pyspark", reason="make soak")
-    done = dbdyno(*checked(shop, "--engine", "duckdb,polars,spark", "--pig", str(shop / "script.pig")))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(*checked(shop, "--engine", "duckdb,polars,spark", "--pig", str(shop / "script.pig")))
     assert "pig, as written; pig" in done.stdout
     assert not (shop / "out").exists()

@@ -16,8 +16,6 @@ from typing import IO
 
 from dbdyno.base.errors import TargetError
 
-READY_S = 60
-
 
 @dataclass
 class Cluster:

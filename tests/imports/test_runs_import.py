@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from outputs_here import output, outputs
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measured.sums import measures_of
 from soaked import but
@@ -182,8 +182,7 @@ def test_given_a_start_several_files_follow_each_other_from_there(tmp_path: Path
     blocks = list(run.blocks())
     assert blocks[-1].ended_ns - blocks[0].started_ns == 24 * S
     assert all(a.ended_ns == b.started_ns for a, b in itertools.pairwise(blocks))
-    turns = dbdyno("runs", "import", output("hyperfine.json"), "--out", "h", "--started", "2026-11-01", cwd=tmp_path)
-    assert turns.returncode == 0
+    succeeded("runs", "import", output("hyperfine.json"), "--out", "h", "--started", "2026-11-01", cwd=tmp_path)
     assert Run.open(tmp_path / "h").manifest.started_at == "2026-11-01T00:00:00+00:00"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import dbdyno, to_a_closed_pipe
+from command_line import dbdyno, succeeded, to_a_closed_pipe
 from dbdyno.cli.main import COMMANDS
 
 
@@ -40,8 +40,7 @@ def test_help_imports_nothing_heavy(words: list[str]):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str):
-    done = dbdyno(command, "--help")
-    assert done.returncode == 0
+    done = succeeded(command, "--help")
     assert done.stdout.startswith("Usage: ")
 
 

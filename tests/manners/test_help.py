@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.cli.help import TOPICS
 
 
@@ -15,8 +15,7 @@ def test_without_a_word_the_topics_are_listed() -> None:
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_a_topic_fits_a_terminal(name: str) -> None:
-    shown = dbdyno("help", name)
-    assert shown.returncode == 0
+    shown = succeeded("help", name)
     assert TOPICS[name][0] in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 110
 

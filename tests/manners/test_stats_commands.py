@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.evidence.run import Block, SliceRecord, new_run
 
 TABLE = """\
@@ -34,8 +34,7 @@ def stats(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedPr
 
 
 def answer(*words: str | Path):
-    done = stats(*words, "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = checked(stats(*words, "--format", "json"))
     return json.loads(done.stdout)
 
 
@@ -100,8 +99,7 @@ def test_every_operand_gives_the_same(parts: Path, tmp_path: Path) -> None:
 
 
 def test_blocks_lead_and_single_values_are_labelled(parts: Path) -> None:
-    done = stats("test", parts, "--by", "arm")
-    assert done.returncode == 0
+    done = checked(stats("test", parts, "--by", "arm"))
     assert done.stdout.startswith("mean of other is 19.7 % higher than of base")
     assert "10 blocks" in done.stdout.splitlines()[0]
     assert "assumes independent values" in done.stdout
@@ -199,8 +197,7 @@ def test_pictures_of_a_column(parts: Path, tmp_path: Path, kind: str, suffix: st
 
 def test_pictures_as_text(parts: Path, file: Path) -> None:
     for words in (("--kind", "histogram"), ("--kind", "density"), ("--kind", "longest"), ()):
-        done = stats("plot", parts, "--by", "arm", *words)
-        assert done.returncode == 0
+        done = checked(stats("plot", parts, "--by", "arm", *words))
         assert "base" in done.stdout
     assert "ms" in stats("plot", file, "-x", "rows", "-y", "ms").stdout
     assert "o" in stats("plot", file, "-x", "rows", "-y", "ms", "--kind", "usl").stdout

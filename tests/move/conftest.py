@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from database_lab import EVERYTHING, Databases, execute, make_database
-from move_lab import SETTINGS, Lab
+from move_lab import ROWS, SETTINGS, Lab
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer
@@ -30,6 +30,13 @@ def lab(move_engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
     """Return the server with an empty schema."""
     with Lab(move_engine, tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def table(lab: Lab) -> Lab:
+    """Create a table that is moved in about forty pieces."""
+    lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
+    return lab
 
 
 @pytest.fixture(scope="session")

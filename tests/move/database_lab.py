@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 ROLES = ("app_owner", "reader")
@@ -266,6 +266,14 @@ class Databases:
     def resume(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Run `dbdyno move resume` for the job."""
         return dbdyno("move", "resume", self.job, "--source", self.source, "--target", self.target, *words)
+
+    def moved(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Move the whole database, which must succeed."""
+        return succeeded("move", self.source, self.target, "--database", "--job", self.job, *words, **environment)
+
+    def resumed(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Resume the job, which must succeed."""
+        return succeeded("move", "resume", self.job, "--source", self.source, "--target", self.target, *words)
 
     def schema(self, dsn: str, programs: Path) -> str:
         """Return the output of `pg_dump -s`, without its random key for psql."""

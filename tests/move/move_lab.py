@@ -14,10 +14,12 @@ import duckdb
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SETTINGS: dict[str, Any] = {"autovacuum": False, "fsync": False, "shared_buffers": "32MB"}
+ROWS = 20_000
+"""Number of rows of the fixture `table`."""
 
 
 def started(*words: object) -> BaseProcess:
@@ -65,6 +67,10 @@ class Lab:
     def move(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Run `dbdyno move` from this server into the folder `out`."""
         return dbdyno("move", self.dsn, "--to", self.out, *words)
+
+    def moved(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Move from this server into the folder `out`, which must succeed."""
+        return succeeded("move", self.dsn, "--to", self.out, *words)
 
     def write(self, select: str) -> None:
         """Write the rows of a query of DuckDB as a file that no job wrote."""

@@ -53,7 +53,7 @@ def test_an_extension_in_the_target_is_no_obstacle(databases: Databases) -> None
         pytest.skip("the server has no citext (postgresql-contrib): make setup-test")
     for dsn in (databases.source, databases.target):
         databases.run(dsn, "create extension citext")
-    assert databases.move().returncode == 0
+    databases.moved()
 
 
 def test_a_role_that_is_no_superuser_finds_the_tables_to_analyse(databases: Databases) -> None:
@@ -179,7 +179,7 @@ def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
     with contextlib.suppress(FileNotFoundError):
         databases.job.rmdir()
     databases.run(databases.source, "create table t (i int)")
-    assert databases.move().returncode == 0
+    databases.moved()
     assert "--as-of-now does not work with a database" in databases.resume("--as-of-now").stderr
 
 

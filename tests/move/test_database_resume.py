@@ -73,8 +73,7 @@ def test_a_job_that_was_killed_is_finished_by_the_same_command(
     full: Databases, module: str, name: str, at: int
 ) -> None:
     killed(full, module, name, at)
-    done = full.move()
-    assert done.returncode == 0, done.stderr + done.stdout
+    done = full.moved()
     assert "Proved: " in done.stdout
     equal(full)
 
@@ -84,8 +83,7 @@ def test_a_job_may_be_killed_again_and_again(full: Databases, points: Sequence[A
     for point in points:
         module, name, at = point.values
         killed(full, str(module), str(name), int(str(at)))
-    done = full.resume()
-    assert done.returncode == 0, done.stderr + done.stdout
+    full.resumed()
     equal(full)
 
 
@@ -128,8 +126,7 @@ def test_what_a_crash_of_the_target_undid_is_copied_again(full: Databases) -> No
     os.kill(process, signal.SIGQUIT)
     until(lambda: not engine.running, 20)
     engine.start()
-    done = full.resume()
-    assert done.returncode == 0, done.stderr + done.stdout
+    done = full.resumed()
     assert "is still held" in done.stderr
     equal(full)
 
@@ -161,8 +158,7 @@ def test_a_restart_takes_back_what_is_there(full: Databases) -> None:
     full.run(
         full.source, "drop event trigger watch", "create table app.later (i int)", "insert into app.later values (1)"
     )
-    done = full.resume("--restart")
-    assert done.returncode == 0, done.stderr + done.stdout
+    full.resumed("--restart")
     equal(full)
 
 
@@ -171,8 +167,7 @@ def test_a_job_whose_database_was_made_anew_begins_again(full: Databases) -> Non
     name = f"{full.name}_target"
     target = full.target.replace(name, "postgres")
     full.run(target, f"drop database {name} with (force)", f"create database {name} template template0")
-    done = full.resume()
-    assert done.returncode == 0, done.stderr + done.stdout
+    full.resumed()
     equal(full)
 
 
@@ -193,8 +188,7 @@ def test_a_job_that_was_ended_from_the_databases_side_says_how_it_goes_on(full: 
         done = full.move()
     assert done.returncode == 2
     assert f"dbdyno move resume {full.job} --source DSN --target DSN" in done.stderr
-    again = full.resume()
-    assert again.returncode == 0, again.stderr + again.stdout
+    full.resumed()
     equal(full)
 
 
@@ -206,5 +200,5 @@ def test_an_interrupted_job_says_how_it_goes_on(full: Databases) -> None:
         done = full.move()
     assert done.returncode == 130
     assert f"finished chunks are kept; next: `dbdyno move resume {full.job}" in done.stderr
-    assert full.move().returncode == 0
+    full.moved()
     equal(full)

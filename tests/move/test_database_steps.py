@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.move.database.archive import Entry
 from dbdyno.move.database.compare import differing_schemas
 from dbdyno.move.database.indexes import Step, _ready, size_of, steps_of
-from dbdyno.move.database.programs import Programs, connection_environment
+from dbdyno.move.database.programs import connection_environment
 from dbdyno.move.database.schema import AFTER, BEFORE, LAST, LEFT_OUT, PRIVILEGES, REFRESH, by_stage, statements_of
 
 NONE: frozenset[str] = frozenset()
@@ -135,4 +136,4 @@ def test_connection_parameters_become_variables() -> None:
 
 @pytest.mark.parametrize(("version", "major"), [("15.18", 15), ("18.4", 18), ("19beta1", 19)])
 def test_the_major_version_of_programs(version: str, major: int) -> None:
-    assert Programs(Path("/bin"), version).major == major
+    assert Binaries(Path("/bin"), version, "installed").major == major

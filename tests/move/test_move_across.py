@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from move_lab import Lab, started
-from test_move_in import content, nothing_left
+from test_move_in import arrived, content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from fresh_dice import fresh_dice
 from waiting import until
@@ -34,12 +34,8 @@ def test_all_types_arrive_as_they_were(lab: Lab) -> None:
     filled(lab, {**NATIVE, **WORDS}, 40)
     lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table u (like t)")
     done = across(lab, "--table", "t", "--into", "u", "--piece", "16KiB", "--verify", "target")
-    assert done.returncode == 0, done.stderr
-    assert "40 rows added" in done.stdout
-    assert "the staged rows, read again from the server, were those of the source" in done.stdout
-    assert "Cost to the source: " in done.stdout
-    assert content(lab, "u") == content(lab, "t")
-    assert nothing_left(lab)
+    read = "the staged rows, read again from the server, were those of the source"
+    arrived(lab, "u", done, read, "Cost to the source: ")
     status = dbdyno("move", "status", lab.folder / "job", "--cost", "--format", "json")
     sessions = json.loads(status.stdout)
     assert sum(one["rows"] for one in sessions) == 40
@@ -53,8 +49,7 @@ def test_the_target_is_the_second_word_and_the_job_gets_a_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lab.run("create table t as select g id from generate_series(1, 5) g", "create table u (like t)")
-    done = dbdyno("move", lab.dsn, lab.dsn, "--table", "t", "--into", "u", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", lab.dsn, lab.dsn, "--table", "t", "--into", "u", cwd=tmp_path)
     [folder] = (tmp_path / "jobs").iterdir()
     assert folder.name.endswith("Z-t")
     assert done.stderr.startswith(
@@ -65,8 +60,7 @@ def test_the_target_is_the_second_word_and_the_job_gets_a_folder(
 
 def test_a_query_makes_its_table_and_a_merge_counts(lab: Lab) -> None:
     lab.run("create table t as select g id, g::numeric(8,2) / 4 as x from generate_series(1, 100) g")
-    made = across(lab, "--query", "select id, x::numeric(6,1) as x from t where id <= 60", "--into", "u", "--create")
-    assert made.returncode == 0, made.stderr
+    checked(across(lab, "--query", "select id, x::numeric(6,1) as x from t where id <= 60", "--into", "u", "--create"))
     assert lab.rows("select count(*), sum(x) from u") == lab.rows(
         "select 60, sum(x::numeric(6,1)) from t where id <= 60"
     )
@@ -115,8 +109,7 @@ def test_an_aborted_job_says_what_to_drop_and_in_which_schema(lab: Lab, named: s
     refused = across(lab, "--table", "t", "--into", named)
     assert (refused.returncode, "check constraint" in refused.stderr) == (2, True), refused.stderr
     assert not nothing_left(lab)
-    done = dbdyno("move", "abort", lab.folder / "job")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", "abort", lab.folder / "job")
     found = re.search(r"its staging tables are left: drop table (.*) cascade(.*)\.", done.stdout)
     assert found is not None, done.stdout
     assert found[1].startswith('"Odd.Schema".dbdyno_move_' if "." in named else "dbdyno_move_")

@@ -9,7 +9,7 @@ from move_lab import Lab
 from test_move_in import into, nothing_left
 from test_move_swap import change_meanwhile
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.engines.postgres import swap
 
 OIDS = "select relname, oid::bigint from pg_partition_tree('u') join pg_class on oid = relid where isleaf order by 1"
@@ -53,15 +53,14 @@ def parted(lab: Lab) -> Lab:
         " generate_series(1, 300) g",
         "analyze u_1",
     )
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "16KiB")
     return lab
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_partitions_that_rows_came_for_are_others_and_the_rest_is_untouched(parted: Lab, workers: str) -> None:
     facts, oids = [parted.rows(query) for query in FACTS], dict(parted.rows(OIDS))
-    done = into(parted, *PARTS, "--workers", workers, "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(parted, *PARTS, "--workers", workers, "--verify", "source"))
     assert "3 partitions replaced and 600 rows added, the others as they were" in done.stdout
     assert "Attached in place of the old ones: u_1, u_2_0, u_2_1" in done.stdout
     assert [parted.rows(query) for query in FACTS] == facts
@@ -76,8 +75,7 @@ def test_the_partitions_that_rows_came_for_are_others_and_the_rest_is_untouched(
 
 
 def test_replace_by_several_workers_empties_the_partitions_without_rows(parted: Lab) -> None:
-    done = into(parted, "--table", "u", "--mode", "replace", "--workers", "2")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(parted, "--table", "u", "--mode", "replace", "--workers", "2"))
     assert "whose partitions take the places of the table's" in done.stderr
     assert "the table emptied and 600 rows added" in done.stdout
     assert parted.rows("select day, count(*) from u group by 1 order by 1") == [(1, 300), (2, 300)]
@@ -138,7 +136,7 @@ def test_where_it_cannot_be_it_is_one_sentence_and_nothing_changes(parted: Lab, 
 def test_rows_outside_of_all_partitions_are_refused_or_rejected(parted: Lab) -> None:
     parted.run("insert into t values (9, 1, 5, 1), (0, 1, 5, 1)")
     parted.out = parted.folder / "wide"
-    assert parted.move("--table", "t").returncode == 0
+    parted.moved("--table", "t")
     rows = parted.rows(ROWS)
     done = into(parted, *PARTS)
     assert done.returncode == 2
@@ -163,9 +161,8 @@ def test_text_that_is_another_type_is_read_on_the_way_and_compared(lab: Lab) -> 
         "create table u_d partition of u default",
         "insert into u (day, a) values (1, '::1'), (5, '::1')",
     )
-    assert lab.move("--table", "t").returncode == 0
-    done = into(lab, *PARTS, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t")
+    done = checked(into(lab, *PARTS, "--verify", "target"))
     assert "what stands in the table" in done.stdout
     assert lab.rows("select day, a::text, count(*), sum(twice) from u group by 1, 2 order by 1") == [
         (1, "10.0.0.1/32", 50, 2 * sum(range(51)) / 8),
@@ -179,8 +176,7 @@ def test_who_has_an_older_snapshot_sees_no_part_of_the_new_rows(parted: Lab, mon
     with contextlib.closing(parted.connect()) as other:
         other.execute("begin isolation level repeatable read")
         other.execute("select count(*) from t")
-        done = into(parted, *PARTS)
-        assert done.returncode == 0, done.stderr
+        done = checked(into(parted, *PARTS))
         assert "a session has a snapshot from before they came" in done.stderr
         assert other.execute("select count(*) from u where v = 5").fetchone() == (0,)
     assert parted.rows(OIDS) == oids
@@ -199,7 +195,7 @@ def test_a_partition_that_comes_while_rows_come_changes_nothing(parted: Lab, mon
 
 def test_a_table_without_partitions_is_told_so(lab: Lab) -> None:
     lab.run("create table t as select 1 as id", "create table u (id int)")
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     done = into(lab, *PARTS)
     assert (done.returncode, "has no partitions" in done.stderr) == (2, True)
 
@@ -207,8 +203,7 @@ def test_a_table_without_partitions_is_told_so(lab: Lab) -> None:
 def test_from_server_to_server_in_one_transaction(parted: Lab) -> None:
     facts, oids = [parted.rows(query) for query in FACTS], dict(parted.rows(OIDS))
     words = ("--table", "t", "--to", parted.dsn, "--into", "u", "--mode", "replace-partitions")
-    done = dbdyno("move", parted.dsn, *words, "--job", parted.folder / "job", "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", parted.dsn, *words, "--job", parted.folder / "job", "--verify", "target")
     assert "3 partitions replaced and 600 rows added" in done.stdout
     assert [parted.rows(query) for query in FACTS] == facts
     now = dict(parted.rows(OIDS))

@@ -43,8 +43,7 @@ def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
         for turn in range(3):
             lab.out = lab.folder / f"out{turn}"
             before = sum(moved)
-            done = lab.move("--table", "account", "--piece", "16KiB", "--workers", "3", "--verify", "source")
-            assert done.returncode == 0, done.stderr
+            lab.moved("--table", "account", "--piece", "16KiB", "--workers", "3", "--verify", "source")
             assert lab.files("sum(amount), count(*), count(distinct id)") == [(0, ACCOUNTS, ACCOUNTS)]
             assert sum(moved) > before, "they wrote meanwhile"
 
@@ -62,12 +61,12 @@ def test_partitions_and_children_are_read_one_by_one(lab: Lab) -> None:
         "insert into mother values (1), (2)",
         "insert into child values (3, 'x')",
     )
-    assert lab.move("--table", "p", "--where", "id % 2 = 0").returncode == 0
+    lab.moved("--table", "p", "--where", "id % 2 = 0")
     assert lab.files("id, day::varchar", "order by id") == lab.rows(
         "select id, day::text from p where id % 2 = 0 order by id"
     )
     lab.out = lab.folder / "mother"
-    assert lab.move("--table", "mother").returncode == 0
+    lab.moved("--table", "mother")
     assert lab.files("*", "order by 1") == [(1,), (2,), (3,)]
 
 
@@ -111,12 +110,11 @@ def test_views_and_queries_are_one_stream_and_said_to_be(lab: Lab) -> None:
     assert (done.returncode, len(lab.files())) == (0, 9), done.stderr
     assert "public.v: one stream, since a view has no blocks to cut by" in done.stderr
     lab.out = lab.folder / "query"
-    done = lab.move("--query", "select id, 'a{}b' as \"odd name\", '%s' as p from t where id <= 3 -- few\n;")
-    assert done.returncode == 0, done.stderr
+    done = lab.moved("--query", "select id, 'a{}b' as \"odd name\", '%s' as p from t where id <= 3 -- few\n;")
     assert lab.files("*", "order by id") == [(n, "a{}b", "%s") for n in (1, 2, 3)]
     assert "the query: one stream, since a query has no blocks" in done.stderr
     lab.out = lab.folder / "mv"
-    assert lab.move("--table", "mv").returncode == 0
+    lab.moved("--table", "mv")
     assert len(lab.files()) == 100
 
 
@@ -128,8 +126,7 @@ def test_names_may_be_anything(lab: Lab) -> None:
         "create table plain (id int)",
         "insert into plain values (7)",
     )
-    done = lab.move("--tables", "odd.schema.*", "--table", "plain")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--tables", "odd.schema.*", "--table", "plain")
     assert lab.files('"it\'s %s {x}", "select"', pattern="odd*/*.parquet") == [(1, "x")]
     assert lab.files(pattern="public.plain/*.parquet") == [(7,)]
     lab.run('drop schema "odd.schema" cascade')
@@ -137,11 +134,11 @@ def test_names_may_be_anything(lab: Lab) -> None:
 
 def test_no_rows_and_1600_columns(lab: Lab) -> None:
     lab.run("create table t (id int, x text)", f"create table wide ({', '.join(f'c{n} int' for n in range(1600))})")
-    assert lab.move("--table", "t", "--verify", "source").returncode == 0
+    lab.moved("--table", "t", "--verify", "source")
     assert lab.files() == []
     lab.out = lab.folder / "wide"
     lab.run("insert into wide (c0, c1599) values (1, 2)")
-    assert lab.move("--table", "wide").returncode == 0
+    lab.moved("--table", "wide")
     assert lab.files("c0, c1, c1599") == [(1, None, 2)]
     # zstd's contexts, one for each column, would take more than the memory that was allowed.
     with contextlib.closing(duckdb.connect()) as conn:
@@ -206,8 +203,7 @@ def test_rows_that_a_policy_hides_are_an_error_not_a_gap(lab: Lab) -> None:
 
 def test_a_dry_run_shows_the_plan_and_writes_nothing(lab: Lab) -> None:
     lab.run("create table t (id int, n numeric(5,2), ip inet)")
-    done = lab.move("--table", "t", "--dry-run", "--where", "id > 3")
-    assert done.returncode == 0, done.stderr
+    done = lab.moved("--table", "t", "--dry-run", "--where", "id > 3")
     assert "n: numeric(5,2) -> decimal(5,2)" in done.stdout
     assert "ip: inet -> text, in words" in done.stdout
     assert "(id > 3\n)" in done.stdout

@@ -18,7 +18,7 @@ import pytest
 from move_lab import Lab
 from test_move_spark import Cluster, cluster  # noqa: F401 (a fixture)
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from waiting import until
 
@@ -112,6 +112,15 @@ def recorded(job: Path) -> int:
     return len(list((job / "_dbdyno" / "chunks").glob("*.json")))
 
 
+def abort(job: Path, hdfs: Hdfs) -> None:
+    """Abort a job as if it still ran, which leaves no file."""
+    ledger = Ledger.open(job)
+    ledger.manifest["status"] = "running"
+    ledger.save()
+    assert dbdyno("move", "abort", job).returncode == 0
+    assert hdfs.files("t") == []
+
+
 @on_hdfs
 def test_a_kill_in_the_middle_loses_and_doubles_nothing(rows: Lab, hdfs: Hdfs) -> None:
     job = rows.folder / "job"
@@ -123,8 +132,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(rows: Lab, hdfs: Hdfs) -
     kept = recorded(job)
     assert 2 <= kept < len(Ledger.open(job).plan["chunks"])
     assert "Files: hdfs://" in dbdyno("move", "status", job).stdout
-    done = dbdyno("move", "resume", job, "--source", rows.dsn, "--as-of-now", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    succeeded("move", "resume", job, "--source", rows.dsn, "--as-of-now", "--verify", "source")
     assert hdfs.rows("t") == SUMS
     assert len(hdfs.files("t")) == len(Ledger.open(job).plan["chunks"])
     assert "the files, read again, hold exactly those rows" in dbdyno("move", "verify", job).stdout
@@ -149,8 +157,7 @@ def test_folders_of_values_stand_there_and_nothing_that_a_killed_task_left_in_ot
     words: list[Any] = ["move", rows.dsn, "--to", f"{hdfs.url}/t", "--job", job, "--piece", "1MiB"]
     words += ["--table", "t", "--partition-by", "day"]
     words += ["--engine", "spark", "--master", "local[2]"] if engine == "spark" else []
-    done = dbdyno(*words, "--verify", "files")
-    assert done.returncode == 0, done.stderr
+    succeeded(*words, "--verify", "files")
     folders = {name.rpartition("/")[0] for name in hdfs.files("t")}
     assert folders == {"day=a%3Ab%25", "day=c", "day=__HIVE_DEFAULT_PARTITION__"}
     assert hdfs.rows("t") == SUMS
@@ -164,15 +171,10 @@ def test_folders_of_values_stand_there_and_nothing_that_a_killed_task_left_in_ot
     there = Hadoop(f"{hdfs.url}/t")
     there.get("day=c/part-00001.parquet", rows.folder / "left.parquet")
     there.put(rows.folder / "left.parquet", "day=gone/part-00001.parquet")
-    resumed = dbdyno("move", "resume", job, "--source", rows.dsn, "--as-of-now", "--verify", "source")
-    assert resumed.returncode == 0, resumed.stderr
+    succeeded("move", "resume", job, "--source", rows.dsn, "--as-of-now", "--verify", "source")
     assert {name.rpartition("/")[0] for name in hdfs.files("t")} == folders
     assert hdfs.rows("t") == SUMS
-    ledger = Ledger.open(job)
-    ledger.manifest["status"] = "running"
-    ledger.save()
-    assert dbdyno("move", "abort", job).returncode == 0
-    assert hdfs.files("t") == []
+    abort(job, hdfs)
 
 
 @on_hdfs
@@ -224,11 +226,7 @@ def test_a_worker_of_spark_that_is_lost_loses_and_doubles_nothing(
 def test_a_file_system_that_is_lost_is_one_error_and_an_aborted_job_leaves_nothing(rows: Lab, hdfs: Hdfs) -> None:
     job = rows.folder / "job"
     assert dbdyno("move", rows.dsn, "--table", "t", "--to", f"{hdfs.url}/t", "--job", job).returncode == 0
-    ledger = Ledger.open(job)
-    ledger.manifest["status"] = "running"
-    ledger.save()
-    assert dbdyno("move", "abort", job).returncode == 0
-    assert hdfs.files("t") == []
+    abort(job, hdfs)
     hdfs.end()
     words = ("move", rows.dsn, "--table", "t", "--to", f"{hdfs.url}/again", "--job", rows.folder / "again")
     done = dbdyno(*words)

@@ -19,7 +19,7 @@ from move_net import Cut
 from psycopg.conninfo import make_conninfo
 from test_move_in import content, into, nothing_left
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
 from fresh_dice import fresh_dice
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_one_error_or_other_rows_never_a_crash(lab: Lab, form:
     lab.run("create table t as select g id, md5(g::text) x, g::numeric(9,2) n, now() at from generate_series(1, 300) g")
     path = lab.folder / f"t.{form}"
     if form == "parquet":
-        assert lab.move("--table", "t").returncode == 0
+        lab.moved("--table", "t")
         path = next(lab.out.glob("*.parquet"))
     else:
         assert dbdyno("move", lab.dsn, "--to", path, "--table", "t").returncode == 0
@@ -131,7 +131,7 @@ def test_a_target_that_changes_while_rows_are_staged(lab: Lab, change: str, said
         "create table t as select g id, repeat('x', 200) x from generate_series(1, 3000) g",
         "create table u (id int, x text)",
     )
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
 
     def alter() -> None:
         until(lambda: not nothing_left(lab), 60, pause_s=0.005)
@@ -158,15 +158,13 @@ def test_a_lost_network_is_one_error_and_the_job_goes_on(lab: Lab) -> None:
         assert net.is_cut.is_set()
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
         assert "dbdyno move resume" in done.stderr
-        resumed = dbdyno("move", "resume", lab.out, "--source", far, "--restart", "--verify", "source")
-        assert resumed.returncode == 0, resumed.stderr
+        succeeded("move", "resume", lab.out, "--source", far, "--restart", "--verify", "source")
     with Cut(host, port, 30_000) as net:
         far = make_conninfo("", **{**known, "host": "127.0.0.1", "port": net.port})
         job = lab.folder / "job"
         across = dbdyno("move", far, "--to", lab.dsn, "--job", job, "--table", "t", "--into", "u", "--piece", "64KiB")
         assert (across.returncode, lab.rows("select count(*) from u")) == (2, [(0,)]), across.stderr
-        resumed = dbdyno("move", "resume", job, "--source", far, "--to", lab.dsn, "--restart")
-        assert resumed.returncode == 0, resumed.stderr
+        succeeded("move", "resume", job, "--source", far, "--to", lab.dsn, "--restart")
     assert content(lab, "u") == content(lab, "t")
 
 
@@ -180,16 +178,14 @@ def test_names_with_quotes_dots_and_newlines_and_no_rows(lab: Lab) -> None:
         "create table none (id int, x text)",
     )
     job = ("--job", lab.folder / "job")
-    moved = dbdyno("move", lab.dsn, "--to", lab.dsn, *job, "--table", name, "--into", "u", "--verify", "target")
-    assert moved.returncode == 0, moved.stderr
+    succeeded("move", lab.dsn, "--to", lab.dsn, *job, "--table", name, "--into", "u", "--verify", "target")
     assert content(lab, "u") == content(lab, name)
     for path in (lab.folder / "t.csv", lab.folder / "t.arrow"):
         assert dbdyno("move", lab.dsn, "--to", path, "--table", name).returncode == 0
-        back = dbdyno(
+        succeeded(
             *("move", path, "--to", lab.dsn, "--table", "u", "--mode", "replace", "--defer-indexes"),
             *("--rejects", f"{path}.bad", "--verify", "target"),
         )
-        assert back.returncode == 0, back.stderr
         assert content(lab, "u") == content(lab, name)
         path.unlink()
         assert dbdyno("move", lab.dsn, "--to", path, "--table", "empty").returncode == 0
@@ -229,8 +225,7 @@ def test_200_reads_while_two_sessions_move_money(lab: Lab) -> None:
                 lab.run("truncate seen")
             else:
                 lab.out = lab.folder / f"out{turn}"
-                done = lab.move("--table", "account", "--piece", "64KiB", "--workers", "3", "--verify", "files")
-                assert done.returncode == 0, done.stderr
+                lab.moved("--table", "account", "--piece", "64KiB", "--workers", "3", "--verify", "files")
                 assert lab.files("sum(amount), count(*), count(distinct id)") == [(0, 4000, 4000)]
             assert sum(moved) > before, "they wrote meanwhile"
 

@@ -14,7 +14,7 @@ import pytest
 from move_lab import Lab, started
 from test_move_types import NATIVE, WORDS, filled
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
@@ -41,18 +41,22 @@ def nothing_left(lab: Lab) -> bool:
     return lab.rows("select count(*) from pg_class where relname like 'dbdyno_move_%'") == [(0,)]
 
 
+def arrived(lab: Lab, table: str, done: subprocess.CompletedProcess[str], *said: str) -> None:
+    """Check that a command moved the 40 rows of all types into a table unchanged, and what it said."""
+    assert done.returncode == 0, done.stderr
+    assert not [words for words in ("40 rows added", *said) if words not in done.stdout], done.stdout
+    assert content(lab, table) == content(lab, "t")
+    assert nothing_left(lab)
+
+
 def goes_back(lab: Lab, load: Callable[..., subprocess.CompletedProcess[str]], proof: str) -> None:
     """Export a table of all types, load it again with `load`, and check that it is unchanged."""
     filled(lab, {**NATIVE, **WORDS}, 40)
     lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table back (like t)")
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "16KiB")
     done = load(lab, "--table", "back", "--verify", proof)
-    assert done.returncode == 0, done.stderr
-    assert "40 rows added" in done.stdout
-    assert "the files hold what the job read that wrote them" in done.stdout
-    assert "the staged rows, read again from the server, were those of the files" in done.stdout
-    assert content(lab, "back") == content(lab, "t")
-    assert nothing_left(lab)
+    held = "the files hold what the job read that wrote them"
+    arrived(lab, "back", done, held, "the staged rows, read again from the server, were those of the files")
 
 
 def test_what_came_out_goes_back_as_it_was(lab: Lab) -> None:
@@ -66,7 +70,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
         "insert into t values (null, 1, null)",
         "create table u (id int primary key, x numeric(8,2), j json, own text default 'kept')",
     )
-    assert lab.move("--table", "t", "--where", "id is not null").returncode == 0
+    lab.moved("--table", "t", "--where", "id is not null")
     assert "100 rows added" in into(lab, "--table", "u").stdout
     twice = into(lab, "--table", "u")
     assert (twice.returncode, "duplicate key" in twice.stderr) == (2, True)
@@ -74,7 +78,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
     assert "emptied and 100 rows added" in into(lab, "--table", "u", "--mode", "replace").stdout
     lab.run("update u set x = 0, own = 'mine' where id <= 10", "delete from u where id > 95")
     lab.out = lab.folder / "all"
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     updated = into(lab, "--table", "u", "--mode", "update", "--key", "id")
     assert "10 rows changed, 85 the same, 5 not there and left out, 1 without a key left out" in updated.stdout
     assert lab.rows("select count(*) from u where own = 'mine'") == [(10,)]
@@ -83,7 +87,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
     assert lab.rows("select count(*), sum(x) from u") == [(100, 5050)]
     lab.run("insert into t values (1, 5, null)")
     lab.out = lab.folder / "doubled"
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     doubled = into(lab, "--table", "u", "--mode", "merge", "--key", "id")
     assert (doubled.returncode, "1 key is in the files more than once" in doubled.stderr) == (2, True)
     assert nothing_left(lab)
@@ -108,7 +112,7 @@ def test_what_cannot_go_in_changes_nothing(lab: Lab, table: str, words: tuple[st
         f"create table {table}",
         "insert into u (id) values (1)",
     )
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     done = into(lab, "--table", "u", *words)
     assert done.returncode == 2
     assert said in done.stderr
@@ -120,7 +124,7 @@ def test_what_cannot_go_in_changes_nothing(lab: Lab, table: str, words: tuple[st
 def test_generated_and_identity_columns(lab: Lab) -> None:
     made = "(id int generated always as identity, x int, twice int generated always as (x * 2) stored)"
     lab.run(f"create table t {made}", "insert into t (x) values (5), (6)", f"create table u {made}")
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     assert into(lab, "--table", "u").returncode == 0
     assert content(lab, "u") == content(lab, "t") == [("(1,5,10)",), ("(2,6,12)",)]
 
@@ -140,7 +144,7 @@ def test_files_of_others_go_in_where_their_types_are_known(lab: Lab) -> None:
 
 def test_files_that_are_not_what_their_job_wrote_stay_out(lab: Lab) -> None:
     lab.run("create table t as select g id from generate_series(1, 9000) g", "create table u (id int)")
-    assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "64KiB")
     first, second = sorted(lab.out.glob("part*"))[:2]
     shutil.copy(second, first)
     altered = into(lab, "--table", "u")
@@ -154,7 +158,7 @@ def test_files_that_are_not_what_their_job_wrote_stay_out(lab: Lab) -> None:
 def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
     rng = fresh_dice()
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 20000) g", "create table u (like t)")
-    assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "64KiB")
     for _ in range(2):
         process = started(lab.out, "--to", lab.dsn, "--table", "u", "--mode", "replace")
         while process.is_alive() and nothing_left(lab):
@@ -177,7 +181,7 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
 ) -> None:
     """Regression: the error advised "correct it; try the SQL in psql", and an interruption reported nothing."""
     lab.run("create table t as select g as id from generate_series(1, 9) g", "create table u (like t)")
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
 
     def ended(conn: psycopg.Connection[Any], *_: object, **__: object) -> MergeCounts:
         conn.execute("select pg_terminate_backend(pg_backend_pid())")
@@ -204,10 +208,9 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     reported."""
     filled(lab, NATIVE, 300)
     lab.run("create table u (like t)", "create table narrow (id int, x varchar(3))", "create index on u (id)")
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "16KiB")
     one = ("--table", "u", "--mode", "replace", "--workers", "1")
-    done = into(lab, *one, "--defer-indexes")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(lab, *one, "--defer-indexes"))
     assert "straight into the table, in one transaction; rows are logged" in done.stderr
     assert "Made again at the end: " in done.stdout
     assert content(lab, "u") == content(lab, "t")
@@ -219,7 +222,7 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     assert lab.rows("select count(*) from u") == lab.rows("select count(*) from t where id <= 7")
     lab.out = lab.folder / "words"
     lab.run("create table wide (id int, x varchar(9))", "insert into wide values (1, 'abc   ')")
-    assert lab.move("--table", "wide").returncode == 0
+    lab.moved("--table", "wide")
     cut = into(lab, "--table", "narrow", "--workers", "1")
     assert (cut.returncode, "staging, unlogged, into" in cut.stderr, "NOT the same: column x" in cut.stdout) == (
         1,
@@ -235,7 +238,7 @@ def test_rows_are_not_logged_where_wal_level_is_minimal_and_the_table_is_new(tmp
         lab.run(
             "create table t as select g id, md5(g::text) x from generate_series(1, 50000) g", "create table u (like t)"
         )
-        assert lab.move("--table", "t").returncode == 0
+        lab.moved("--table", "t")
         for words, said, least, most in (
             (("--mode", "replace"), "not logged, since wal_level is minimal", 0, 300_000),
             (("--mode", "insert"), "rows are logged", 1_000_000, 30_000_000),

@@ -15,23 +15,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
-from move_lab import Lab, started
+from move_lab import ROWS, Lab, started
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.json_types import JsonObject
 from dbdyno.move.ledger.folder import Ledger
 from fresh_dice import fresh_dice
 from together import together
 from waiting import until
-
-ROWS = 20_000
-
-
-@pytest.fixture
-def table(lab: Lab) -> Lab:
-    """Create a table that is moved in about forty pieces."""
-    lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
-    return lab
 
 
 def begun(lab: Lab, *words: str) -> BaseProcess:
@@ -54,8 +45,7 @@ def whole(lab: Lab) -> None:
         (ROWS, ROWS, ROWS * (ROWS + 1) // 2, ROWS)
     ]
     assert not list(lab.out.glob(".part*"))
-    verified = dbdyno("move", "verify", lab.out)
-    assert verified.returncode == 0, verified.stdout
+    verified = succeeded("move", "verify", lab.out)
     assert "read again, hold exactly those rows" in verified.stdout
 
 
@@ -69,13 +59,12 @@ def killed_and_resumed(lab: Lab, rng: random.Random, turn: int) -> None:
     process.join()
     if not (lab.out / "_dbdyno" / "manifest.json").exists():
         shutil.rmtree(lab.out, ignore_errors=True)
-        assert lab.move("--table", "t").returncode == 0
+        lab.moved("--table", "t")
     elif json.loads((lab.out / "_dbdyno" / "manifest.json").read_bytes())["status"] == "running":
         before = {place.name: place.stat().st_mtime_ns for place in lab.out.glob("part*")}
         finished = len(list((lab.out / "_dbdyno" / "chunks").glob("0*.json")))
         way = rng.choice(["--restart", "--as-of-now"])
-        done = dbdyno("move", "resume", lab.out, "--source", lab.dsn, way)
-        assert done.returncode == 0, done.stderr
+        succeeded("move", "resume", lab.out, "--source", lab.dsn, way)
         kept = sum(place.stat().st_mtime_ns == before.get(place.name) for place in lab.out.glob("part*"))
         assert kept >= finished if way == "--as-of-now" else kept == 0 or finished == 0, "nothing finished is repeated"
     else:
@@ -108,7 +97,7 @@ def stopped(lab: Lab) -> None:
 
 def test_the_rate_is_kept_also_by_small_chunks(table: Lab) -> None:
     begun_s = time.monotonic()
-    assert table.move("--table", "t", "--piece", "32KiB", "--rate-limit", "2MB/s").returncode == 0
+    table.moved("--table", "t", "--piece", "32KiB", "--rate-limit", "2MB/s")
     copied = sum(record["copy_bytes"] for record in Ledger.open(table.out).records().values())
     assert time.monotonic() - begun_s > copied / 2e6 * 0.9
 
@@ -124,8 +113,7 @@ def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
     incomplete = dbdyno("move", "verify", table.out)
     assert incomplete.returncode == 1
     assert "chunks are not finished" in incomplete.stdout
-    now = dbdyno("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
-    assert now.returncode == 0, now.stderr
+    now = succeeded("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
     assert "NOT one instant" in now.stdout
     whole(table)
     again = dbdyno("move", "resume", table.out, "--source", table.dsn)
@@ -144,8 +132,7 @@ def test_a_snapshot_that_is_held_makes_resume_exact(table: Lab, way: str) -> Non
     process.join(120)
     assert process.exitcode == (-signal.SIGKILL if way == "killed" else 2), "it waits for nobody"
     table.run("update t set id = -id", "delete from t where id = -5", "insert into t select 0, 'new'")
-    done = dbdyno("move", "resume", table.out, "--source", table.dsn, "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", "resume", table.out, "--source", table.dsn, "--verify", "source")
     assert "is still held: the job goes on as of then" in done.stderr
     assert "All as of one instant" in done.stdout
     assert "the source, read again in the same snapshot, gave the same rows" in done.stdout
@@ -158,8 +145,7 @@ def test_a_table_that_was_rewritten_is_not_finished_as_of_now(table: Lab) -> Non
     now = dbdyno("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
     assert now.returncode == 2
     assert "was rewritten or altered" in now.stderr
-    anew = dbdyno("move", "resume", table.out, "--source", table.dsn, "--restart", "--verify", "source")
-    assert anew.returncode == 0, anew.stderr
+    anew = succeeded("move", "resume", table.out, "--source", table.dsn, "--restart", "--verify", "source")
     assert "All as of one instant" in anew.stdout
     whole(table)
 
@@ -174,7 +160,7 @@ def test_an_aborted_job_leaves_no_rows(table: Lab) -> None:
 
 
 def test_a_file_that_was_altered_is_found(table: Lab) -> None:
-    assert table.move("--table", "t", "--piece", "256KiB").returncode == 0
+    table.moved("--table", "t", "--piece", "256KiB")
     place, other = sorted(table.out.glob("part*"))[:2]
     shutil.copy(other, place)
     found = dbdyno("move", "verify", table.out)

@@ -14,7 +14,7 @@ import pytest
 from move_lab import Lab, started
 from test_move_in import content, goes_back, nothing_left
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import pieces
 from dbdyno.move.loading.pieces import pieces_of
@@ -36,7 +36,7 @@ def numbers(lab: Lab, rows: int = 30_000) -> None:
         f"create table t as select g id, g % 7 k, md5(g::text) note from generate_series(1, {rows}) g",
         "create table u (id int primary key, k int, note text)",
     )
-    assert lab.move("--table", "t", "--piece", "256KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "256KiB")
 
 
 def test_all_types_go_back_by_a_job(lab: Lab) -> None:
@@ -57,8 +57,7 @@ def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
     assert "by size and time" in status.stdout
     lab.run("alter table u drop constraint few")
     staged = {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()}
-    done = go_on(lab)
-    assert done.returncode == 0, done.stderr
+    done = checked(go_on(lab))
     assert "30,000 rows added" in done.stdout
     assert {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()} == staged
     assert content(lab, "u") == content(lab, "t")
@@ -79,8 +78,7 @@ def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
     refused = go_on(lab)
     assert (refused.returncode, "has changed since the job began" in refused.stderr) == (2, True)
     assert "--restart" in refused.stderr
-    done = go_on(lab, "--restart")
-    assert done.returncode == 0, done.stderr
+    checked(go_on(lab, "--restart"))
     assert content(lab, "u") == content(lab, "t")
     assert nothing_left(lab)
 
@@ -118,8 +116,7 @@ def test_each_mode_goes_on(lab: Lab, mode: tuple[str, ...]) -> None:
     lab.run("insert into u select id, 0, '' from t where id <= 500", "alter table u add constraint few check (k < 6)")
     assert load(lab, "--table", "u", "--mode", *mode).returncode == 2
     lab.run("alter table u drop constraint few")
-    done = go_on(lab)
-    assert done.returncode == 0, done.stderr
+    checked(go_on(lab))
     rows = 500 if mode[0] == "update" else 20_000
     assert lab.rows("select count(*), count(*) filter (where note = md5(id::text)) from u") == [(rows, rows)]
 
@@ -208,8 +205,7 @@ def test_one_great_file_is_work_for_all_workers(lab: Lab) -> None:
     assert json.loads(bad.read_text())["row"] == 33333, "rows are counted from the beginning of the file"
     assert lab.rows("select count(*), sum(id) from u") == [(39_999, 40_000 * 40_001 // 2 - 33_333)]
     lab.run("alter table u drop constraint odd")
-    done = dbdyno("move", path, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job", "--mode", "replace")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", path, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job", "--mode", "replace")
     assert "in 1 file, all of them accounted for" in done.stdout
     assert len(Ledger.open(lab.folder / "job").records()) > 1
     assert content(lab, "u") == content(lab, "t")

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from move_lab import Lab
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import MariaServer, missing
@@ -113,12 +113,10 @@ def numbered(maria: Maria, rows: int = 40_000) -> None:
 
 
 def test_every_type_comes_back_as_it_was(types: Maria) -> None:
-    done = types.out_of("--table", "types", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = checked(types.out_of("--table", "types", "--verify", "source"))
     assert "p: as WKB, which has no SRID" in done.stderr
     assert "the source, read again in the same snapshot, gave the same rows" in done.stdout
-    back = dbdyno("move", types.out, "--to", types.url, "--table", "types2", "--create", "--verify", "source")
-    assert back.returncode == 0, back.stderr
+    back = succeeded("move", types.out, "--to", types.url, "--table", "types2", "--create", "--verify", "source")
     assert "the staged rows, read again from the server, were those of the files" in back.stdout
     assert types.same("types", "types2")
     made = {row[0]: row[1] for row in types.ask("show columns from types2")}
@@ -158,18 +156,15 @@ def test_what_no_arrow_type_holds_travels_as_text(maria: Maria) -> None:
         "insert into odd values (1, '0000-00-00', '-838:59:59.0', null)",
         "insert into odd values (2, '2026-00-10', '800:00:00.5', '0000-00-00')",
     )
-    done = maria.out_of("--table", "odd")
-    assert done.returncode == 0, done.stderr
+    done = checked(maria.out_of("--table", "odd"))
     assert "the column travels as text; all is read again, as of a new instant" in done.stderr
-    back = dbdyno("move", maria.out, "--to", maria.url, "--table", "odd2", "--create")
-    assert back.returncode == 0, back.stderr
+    succeeded("move", maria.out, "--to", maria.url, "--table", "odd2", "--create")
     assert maria.same("odd", "odd2")
 
 
 def test_ranges_are_cut_where_rows_are(maria: Maria) -> None:
     numbered(maria)
-    done = maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3", "--verify", "files")
-    assert done.returncode == 0, done.stderr
+    done = checked(maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3", "--verify", "files"))
     assert maria.files("count(*), count(distinct id), sum(id), sum(n)") == maria.ask(
         "select count(*), count(distinct id), sum(id), sum(n) from t"
     )
@@ -182,8 +177,7 @@ def test_ranges_are_cut_where_rows_are(maria: Maria) -> None:
 def test_a_table_that_was_just_filled_is_cut_though_the_server_does_not_know_its_length(maria: Maria) -> None:
     maria.do("create table t (id int primary key, x varchar(60))")
     maria.do("insert into t select seq, repeat(md5(seq), 2 - seq % 2) from seq_1_to_60000")
-    done = maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3")
-    assert done.returncode == 0, done.stderr
+    checked(maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3"))
     assert len(list((maria.folder / "out").glob("part-*.parquet"))) > 5
 
 
@@ -200,8 +194,7 @@ def test_all_workers_read_one_instant_while_money_moves(maria: Maria) -> None:
     with meanwhile(writer):
         for turn in range(2):
             maria.out = maria.folder / f"out{turn}"
-            done = maria.out_of("--table", "t", "--piece", "64KiB", "--workers", "3", "--verify", "source")
-            assert done.returncode == 0, done.stderr
+            checked(maria.out_of("--table", "t", "--piece", "64KiB", "--workers", "3", "--verify", "source"))
             assert maria.files("sum(n), count(*)") == [(0, 8_000)]
     assert moved[0] > 0
     (total,) = maria.ask("select sum(n), count(*) from t")
@@ -215,7 +208,7 @@ def test_without_the_privilege_there_is_one_worker_and_it_is_said(maria: Maria) 
         "create or replace user reader@127.0.0.1 identified by 'r'",
         "grant select on test.* to reader@localhost, reader@127.0.0.1",
     )
-    done = dbdyno(
+    done = succeeded(
         "move",
         maria.server.dsn_of("reader:r"),
         "--to",
@@ -227,7 +220,6 @@ def test_without_the_privilege_there_is_one_worker_and_it_is_said(maria: Maria) 
         "--workers",
         "4",
     )
-    assert done.returncode == 0, done.stderr
     assert "one worker: several need FLUSH TABLES WITH READ LOCK" in done.stderr
     assert {record["worker"] for record in Ledger.open(maria.out).records().values()} == {0}
 
@@ -258,8 +250,7 @@ def test_merge_writes_only_what_differs_byte_by_byte(maria: Maria) -> None:
         "insert into s values (1, 'a'), (2, 'same'), (3, 'pad '), (4, 'new')",
     )
     assert maria.out_of("--table", "s").returncode == 0
-    done = dbdyno("move", maria.out, "--to", maria.url, "--table", "t", "--mode", "merge", "--key", "id")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", maria.out, "--to", maria.url, "--table", "t", "--mode", "merge", "--key", "id")
     assert "1 row added, 2 changed, 1 the same" in done.stdout
     assert maria.same("t", "s")
     again = dbdyno("move", maria.out, "--to", maria.url, "--table", "t", "--mode", "update", "--key", "id")
@@ -297,35 +288,31 @@ def test_a_load_that_fails_changes_nothing(maria: Maria) -> None:
 
 def test_from_mariadb_to_postgresql_and_back(types: Maria) -> None:
     types.run("create schema other")
-    there = dbdyno(
+    succeeded(
         *("move", types.url, "--to", types.dsn, "--job", types.folder / "job", "--table", "types"),
         *("--into", "types", "--create", "--verify", "source"),
     )
-    assert there.returncode == 0, there.stderr
     assert types.rows("select id::text, bu::text, bi::text, ti::text, j::text from types where id > 1") == [
         ("18446744073709551615", "18446744073709551615", "101010101", "23:59:59.999", '{"a": [1, null]}')
     ]
     types.do("create table back like types")
-    home = dbdyno(
+    succeeded(
         *("move", types.dsn, "--to", types.url, "--job", types.folder / "home", "--table", "types"),
         *("--into", "back", "--verify", "source"),
     )
-    assert home.returncode == 0, home.stderr
     assert types.same("types", "back")
     assert types.rows("select count(*) from pg_class where relname like 'dbdyno_move%'") == [(0,)]
     assert [row[0] for row in types.ask("show tables")] == ["back", "types"]
 
 
 def test_from_mariadb_to_mariadb_and_to_arrow(types: Maria) -> None:
-    done = dbdyno(
+    succeeded(
         *("move", types.url, "--to", types.url, "--job", types.folder / "job", "--table", "types"),
         *("--into", "copy", "--create", "--verify", "source"),
     )
-    assert done.returncode == 0, done.stderr
     assert types.same("types", "copy")
     path = types.folder / "types.arrow"
     assert dbdyno("move", types.url, "--to", path, "--table", "types", "--verify", "files").returncode == 0
-    back = dbdyno("move", path, "--to", types.url, "--table", "copy", "--mode", "replace")
-    assert back.returncode == 0, back.stderr
+    back = succeeded("move", path, "--to", types.url, "--table", "copy", "--mode", "replace")
     assert "the table emptied and 3 rows added" in back.stdout
     assert types.same("types", "copy")

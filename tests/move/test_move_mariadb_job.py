@@ -14,7 +14,7 @@ from move_lab import started
 from test_move_mariadb import Maria
 from test_move_mariadb_in import left
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import missing
 from waiting import until
@@ -57,8 +57,7 @@ def test_files_go_in_by_a_job_and_what_was_staged_is_not_read_again(maria: Maria
     staged = {number: one["ended_ns"] for number, one in Ledger.open(maria.folder / "job").records().items()}
     assert len(staged) > 1
     maria.do("alter table u drop constraint few")
-    done = go_on(maria, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = checked(go_on(maria, "--verify", "target"))
     assert "20,000 rows added, 0 changed" in done.stdout
     assert "the files hold what the job read that wrote them" in done.stdout
     assert "the staged rows, read again from the server, were those of the files" in done.stdout
@@ -123,8 +122,9 @@ def test_a_kill_of_a_load_at_any_instant_doubles_nothing(maria: Maria, kills: in
 
 def test_what_a_load_into_a_mariadb_would_do(maria: Maria) -> None:
     files(maria)
-    shown = dbdyno("move", maria.out, "--to", maria.url, "--table", "u", "--mode", "merge", "--key", "id", "--dry-run")
-    assert shown.returncode == 0, shown.stderr
+    shown = succeeded(
+        "move", maria.out, "--to", maria.url, "--table", "u", "--mode", "merge", "--key", "id", "--dry-run"
+    )
     assert "test.u: merge of " in shown.stdout
     assert "20,000 rows" in shown.stdout
     assert "  x: longtext -> varchar(40)" in shown.stdout
@@ -175,8 +175,7 @@ def arrived(maria: Maria, place: str = "copy") -> bool:
 
 def test_several_tables_of_a_mariadb_go_to_another_in_one_transaction(family: Maria) -> None:
     words = ("--tables", "test.*", "--into", "copy.*", "--mode", "replace")
-    done = several(family, family.url, family.url, *words, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = checked(several(family, family.url, family.url, *words, "--verify", "target"))
     assert "2 tables in one transaction" in done.stdout
     assert "copy.z_customer: the table emptied and 300 rows added" in done.stdout
     assert arrived(family)
@@ -189,16 +188,14 @@ def test_several_tables_of_a_mariadb_go_to_another_in_one_transaction(family: Ma
     counts = "select (select count(*) from copy.a_line), (select count(*) from copy.z_customer)"
     assert family.ask(counts) == [(4999, 300)], "a transaction that fails leaves all of them as they were"
     family.do("alter table copy.a_line drop constraint odd")
-    resumed = dbdyno("move", "resume", family.folder / "refused", "--source", family.url, "--to", family.url)
-    assert resumed.returncode == 0, resumed.stderr
+    succeeded("move", "resume", family.folder / "refused", "--source", family.url, "--to", family.url)
     assert arrived(family)
     assert [row for row in family.ask("show tables from copy") if row[0].startswith("dbdyno")] == []
 
 
 def test_several_tables_go_from_mariadb_to_postgresql_and_home(family: Maria) -> None:
     family.run("drop schema if exists test cascade", "create schema test")
-    there = several(family, family.url, family.dsn, "--tables", "test.*", "--create")
-    assert there.returncode == 0, there.stderr
+    there = checked(several(family, family.url, family.dsn, "--tables", "test.*", "--create"))
     assert "2 tables in one transaction" in there.stdout
     assert family.rows("select count(*), sum(id) from test.a_line") == family.ask(
         "select count(*), sum(id) from a_line"
@@ -221,8 +218,7 @@ def test_tables_are_made_or_none_is(family: Maria) -> None:
     assert [row[0] for row in family.ask("show tables from copy")] == ["z_customer"]
     assert not (family.folder / "job").exists()
     family.do("drop table copy.z_customer")
-    made = several(family, family.url, family.url, *words)
-    assert made.returncode == 0, made.stderr
+    checked(several(family, family.url, family.url, *words))
     assert arrived(family)
     two = several(family, family.url, family.url, "--tables", "*.a_line", "--into", "copy.*", job="two")
     assert (two.returncode, "two source tables would be loaded into this table" in two.stderr) == (2, True), two.stderr
@@ -242,8 +238,7 @@ def test_a_job_from_postgresql_into_a_mariadb_goes_on_in_its_types(maria: Maria)
         assert len(chunks) > 1
         chunks[-1].unlink()
         maria.run("delete from t where id = 20000")
-        done = dbdyno("move", "resume", job, "--source", maria.dsn, "--to", maria.url, how)
-        assert done.returncode == 0, done.stderr
+        succeeded("move", "resume", job, "--source", maria.dsn, "--to", maria.url, how)
         assert maria.ask("select count(*), sum(id), sum(f) from u") == [
             (19999, 19999 * 20000 // 2, 19999 * 20000 / 2 / 8)
         ]

@@ -14,7 +14,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.oracle import source
 from dbdyno.move.engines.oracle.source import Extent, Piece, group_extents, select_sql, split_name
@@ -162,8 +162,7 @@ def test_a_job_reads_each_piece_once_and_goes_on_at_its_scn(tmp_path: Path, monk
     done = dbdyno("move", "oracle://me:secret@db/x", *words)
     assert (done.returncode, "the undo data of the SCN is no longer available" in done.stderr) == (2, True), done.stderr
     begun = len(driver.asked)
-    done = dbdyno("move", "resume", tmp_path / "out", "--source", "oracle://me:secret@db/x", "--verify", "files")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", "resume", tmp_path / "out", "--source", "oracle://me:secret@db/x", "--verify", "files")
     assert "8 rows in 4 of 4 chunks" in done.stdout
     assert "All as of one instant: 2026-11-23 10:00:00.000000" in done.stdout
     assert len(set(driver.asked[begun:])) == len(driver.asked[begun:])

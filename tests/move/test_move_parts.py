@@ -9,7 +9,7 @@ import duckdb
 from move_lab import Lab
 from test_move_in import content, into
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 
 
 def test_rows_are_in_the_folder_of_their_value_and_go_back(lab: Lab) -> None:
@@ -19,8 +19,7 @@ def test_rows_are_in_the_folder_of_their_value_and_go_back(lab: Lab) -> None:
         " from generate_series(1, 3000) g",
         "create table u (like t)",
     )
-    done = lab.move("--table", "t", "--partition-by", "k=/%", "--piece", "64KiB", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t", "--partition-by", "k=/%", "--piece", "64KiB", "--verify", "source")
     folders = {place.name for place in lab.out.iterdir() if place.name != "_dbdyno"}
     names = {"a", "b%2F..%2Fc", "__HIVE_DEFAULT_PARTITION__", "ünï", "", "2026-01-02 03%3A04"}
     assert folders == {f"k%3D%2F%25={name}" for name in names}
@@ -32,8 +31,7 @@ def test_rows_are_in_the_folder_of_their_value_and_go_back(lab: Lab) -> None:
         only = f"read_parquet('{lab.out}/*=a/*.parquet', hive_partitioning = false)"
         assert conn.execute(f'select distinct "k=/%" from {only}').fetchall() == [("a",)]
     assert dbdyno("move", "verify", lab.out).returncode == 0
-    back = into(lab, "--table", "u", "--verify", "target")
-    assert back.returncode == 0, back.stderr
+    checked(into(lab, "--table", "u", "--verify", "target"))
     assert content(lab, "u") == content(lab, "t")
 
 
@@ -42,7 +40,7 @@ def test_a_rejected_row_is_named_with_its_folder(lab: Lab) -> None:
         "create table t as select g id, g % 3 as k, 'x' || g as x from generate_series(1, 90) g",
         "create table u (id int check (id <> 44), k int, x varchar(9))",
     )
-    assert lab.move("--table", "t", "--partition-by", "k").returncode == 0
+    lab.moved("--table", "t", "--partition-by", "k")
     done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl")
     assert (done.returncode, "89 rows added" in done.stdout) == (1, True), done.stderr
     found = json.loads((lab.folder / "bad.jsonl").read_text())
@@ -51,7 +49,7 @@ def test_a_rejected_row_is_named_with_its_folder(lab: Lab) -> None:
 
 def test_what_is_lost_or_left_half_done_is_seen(lab: Lab) -> None:
     lab.run("create table t as select g id, g % 3 as k from generate_series(1, 9000) g")
-    assert lab.move("--table", "t", "--partition-by", "k", "--piece", "64KiB").returncode == 0
+    lab.moved("--table", "t", "--partition-by", "k", "--piece", "64KiB")
     next(lab.out.glob("k=1/*.parquet")).unlink()
     assert dbdyno("move", "verify", lab.out).returncode == 1
     manifest = lab.out / "_dbdyno" / "manifest.json"
@@ -59,8 +57,7 @@ def test_what_is_lost_or_left_half_done_is_seen(lab: Lab) -> None:
     manifest.write_text(json.dumps({**known, "status": "running"}))
     (lab.out / "k=7").mkdir()
     (lab.out / "k=7" / "part-00000.parquet").write_bytes(b"of a worker that was killed")
-    done = dbdyno("move", "resume", lab.out, "--source", lab.dsn, "--restart", "--verify", "files")
-    assert done.returncode == 0, done.stderr
+    succeeded("move", "resume", lab.out, "--source", lab.dsn, "--restart", "--verify", "files")
     assert not list(lab.out.glob("k=7/*"))
     assert lab.files("count(*), count(distinct id)", pattern="k=*/*.parquet") == [(9000, 9000)]
 

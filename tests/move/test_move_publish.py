@@ -9,15 +9,16 @@ from move_lab import Lab
 from test_move_in import content, into, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
+from command_line import checked
+
 INDEXES = "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index where indrelid = 'u'::regclass"
 CONSTRAINTS = "select conname, pg_get_constraintdef(oid) from pg_constraint where conrelid = 'u'::regclass order by 1"
 
 
 def test_a_table_is_made_with_the_types_that_the_files_note(lab: Lab) -> None:
     filled(lab, {**NATIVE, **WORDS}, 20)
-    assert lab.move("--table", "t").returncode == 0
-    done = into(lab, "--table", 'public."New; Table"', "--create", "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t")
+    done = checked(into(lab, "--table", 'public."New; Table"', "--create", "--verify", "target"))
     assert "the table made, 20 rows added" in done.stdout
     assert "what stands in the table, read before the commit, is what came" in done.stdout
     assert content(lab, '"New; Table"') == content(lab, "t")
@@ -56,7 +57,7 @@ def test_values_that_a_column_rounds_are_told(lab: Lab) -> None:
     came = ", ".join(f"{value} as c{place}" for place, (value, _, _) in enumerate(ROUNDED))
     kinds = ", ".join(f"c{place} {kind}" for place, (_, kind, _) in enumerate(ROUNDED))
     lab.run(f"create table t as select {came}", f"create table u ({kinds})")
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     done = into(lab, "--table", "u")
     told = dict(re.findall(r"NOT the same: column (\w+) .*?: (.* -> .*)\.", done.stdout))
     wanted = {f"c{place}": said for place, (_, _, said) in enumerate(ROUNDED) if said is not None}
@@ -68,9 +69,8 @@ def test_values_that_a_column_rounds_are_told(lab: Lab) -> None:
     assert lab.rows("select count(*) from u") == [(1,)]
     same = ",".join(f"c{place}" for place, (_, _, said) in enumerate(ROUNDED) if said is None)
     lab.out = lab.folder / "same"
-    assert lab.move("--table", "t", "--columns", same).returncode == 0
-    held = into(lab, "--table", "u", "--verify", "target")
-    assert held.returncode == 0, held.stderr
+    lab.moved("--table", "t", "--columns", same)
+    checked(into(lab, "--table", "u", "--verify", "target"))
 
 
 def test_a_trigger_that_alters_rows_is_found_by_verify_target(lab: Lab) -> None:
@@ -81,7 +81,7 @@ def test_a_trigger_that_alters_rows_is_found_by_verify_target(lab: Lab) -> None:
         "create function alter_it() returns trigger language plpgsql as"
         " $$ begin if new.id = 7 then new.note := 'other'; end if; return new; end $$",
     )
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     assert into(lab, "--table", "u", "--verify", "target").returncode == 0, "older rows are none of ours"
     lab.run("delete from u", "create trigger alters before insert on u for each row execute function alter_it()")
     for words in ((), ("--mode", "merge", "--key", "id"), ("--mode", "replace")):
@@ -102,9 +102,8 @@ def test_deferred_indexes_are_back_as_they_were(lab: Lab) -> None:
         "alter table u replica identity using index u_ri",
     )
     before = lab.rows(INDEXES), lab.rows(CONSTRAINTS)
-    assert lab.move("--table", "t").returncode == 0
-    done = into(lab, "--table", "u", "--defer-indexes")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t")
+    done = checked(into(lab, "--table", "u", "--defer-indexes"))
     assert "Made again at the end: u_lower, u_pkey, u_note_key, u_kind_fkey" in done.stdout
     assert "Left in place: u_ri: it is the replica identity" in done.stdout
     assert (sorted(lab.rows(INDEXES)), lab.rows(CONSTRAINTS)) == (sorted(before[0]), before[1])

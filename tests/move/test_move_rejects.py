@@ -28,7 +28,7 @@ def planted(lab: Lab) -> None:
         "update t set k = 50 where id = 2999",
         "create table u (id int primary key, ip inet, k int not null check (k < 10))",
     )
-    assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "64KiB")
 
 
 def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(lab: Lab) -> None:
@@ -68,7 +68,7 @@ def test_a_merge_rejects_rows_that_cannot_be_read_changed_or_added(lab: Lab) -> 
         "insert into u select g, null, 3 from generate_series(1, 2990) g",
     )
     lab.out = lab.folder / "again"
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     words = (
         "--table",
         "u",
@@ -106,7 +106,7 @@ def test_a_column_named_as_the_staged_rows_are_in_our_statements(lab: Lab) -> No
         "create table u (id int primary key, s int check (s < 7 and id <> 33), t text, u text)",
         "alter table u add f int, add n int, add r int, add d int",
     )
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     refused = into(lab, "--table", "u")
     assert (refused.returncode, "next: repair the rows or the table" in refused.stderr) == (
         2,

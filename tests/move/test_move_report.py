@@ -7,11 +7,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-from move_lab import Lab
+from move_lab import ROWS, Lab
 from test_move_job import begun, wait_for
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.summary import KILLED
@@ -19,24 +18,14 @@ from dbdyno.move.loading.pieces import whole_files
 from dbdyno.move.reading.progress import ChunkProgress, FileProgress
 from dbdyno.report.figures import draw
 
-ROWS = 20_000
-
-
-@pytest.fixture
-def table(lab: Lab) -> Lab:
-    """Create a table that is moved in about forty pieces."""
-    lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
-    return lab
-
 
 def report(lab: Lab, *words: object) -> str:
-    done = dbdyno("report", lab.out, *words)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("report", lab.out, *words)
     return str(done.stdout)
 
 
 def test_the_report_of_a_job_says_what_was_moved_proved_and_paid(table: Lab) -> None:
-    assert table.move("--table", "t", "--piece", "128KiB", "--verify", "source").returncode == 0
+    table.moved("--table", "t", "--piece", "128KiB", "--verify", "source")
     text = " ".join(report(table, "--format", "text").split())
     assert "COMPLETE 20,000 rows in " in text
     assert "all as of one instant" in text
@@ -75,8 +64,7 @@ def test_a_job_that_was_killed_and_resumed_has_both_attempts(table: Lab) -> None
     process.join()
     cut = json.loads(report(table, "--format", "json"))
     assert (cut["verdict"]["word"], cut["attempts"][0]["ending"]) == ("Not finished", KILLED)
-    resumed = dbdyno("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
-    assert resumed.returncode == 0, resumed.stderr
+    succeeded("move", "resume", table.out, "--source", table.dsn, "--as-of-now")
     model = json.loads(report(table, "--format", "json"))
     assert [(one["how"], one["ending"]) for one in model["attempts"]] == [
         ("begun", KILLED),
@@ -102,8 +90,7 @@ def test_an_error_that_ended_a_job_is_in_its_report(table: Lab) -> None:
     job = lab.folder / "job"
     refused = dbdyno("move", lab.dsn, "--table", "t", "--into", "u", "--to", lab.dsn, "--job", job)
     assert refused.returncode == 2
-    told = dbdyno("report", job, "--format", "json")
-    assert told.returncode == 0, told.stderr
+    told = succeeded("report", job, "--format", "json")
     model = json.loads(told.stdout)
     (attempt,) = model["attempts"]
     assert [one["name"] for one in attempt["phases"]] == ["reading", "publishing"]
@@ -115,7 +102,7 @@ def test_an_error_that_ended_a_job_is_in_its_report(table: Lab) -> None:
 
 
 def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> None:
-    assert table.move("--table", "t").returncode == 0
+    table.moved("--table", "t")
     place = table.out / "_dbdyno" / "manifest.json"
     manifest = json.loads(place.read_text())
     manifest["plan"]["into"] = {"table": "u", "target": "x", "rejects": "/etc/passwd", "mode": "insert"}
@@ -130,7 +117,7 @@ def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> 
 
 
 def test_what_is_not_as_it_came_is_in_the_first_line(table: Lab) -> None:
-    assert table.move("--table", "t", "--piece", "128KiB", "--verify", "files").returncode == 0
+    table.moved("--table", "t", "--piece", "128KiB", "--verify", "files")
     (table.out / "part-00001.parquet").unlink()
     verdict = json.loads(report(table, "--format", "json"))["verdict"]
     assert (verdict["word"], verdict["tone"]) == ("Incomplete", "bad")
@@ -149,7 +136,7 @@ def test_what_is_not_as_it_came_is_in_the_first_line(table: Lab) -> None:
 
 
 def test_a_job_of_an_older_version_has_a_report_without_a_picture(table: Lab) -> None:
-    assert table.move("--table", "t").returncode == 0
+    table.moved("--table", "t")
     ledger = Ledger.open(table.out)
     del ledger.manifest["attempts"]
     ledger.save()
@@ -162,7 +149,7 @@ def test_a_job_of_an_older_version_has_a_report_without_a_picture(table: Lab) ->
 
 
 def test_where_its_sessions_were_seen_has_the_classes_of_all_engines(table: Lab) -> None:
-    assert table.move("--table", "t").returncode == 0
+    table.moved("--table", "t")
     ledger = Ledger.open(table.out)
     seen = {"looks": 4, "waits": {"Client:ClientWrite": 3, "CPU": 1}}
     ledger.manifest["cost"] = [{**ledger.manifest["cost"][0], **seen}]

@@ -9,7 +9,7 @@ import pytest
 from move_lab import Lab
 from test_move_in import content, nothing_left
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.summary import job_summary
 from dbdyno.page import Page
 from dbdyno.pages import page_of
@@ -40,8 +40,7 @@ def several(lab: Lab, *words: object, job: str = "job") -> subprocess.CompletedP
 
 def test_tables_with_foreign_keys_arrive_in_one_transaction(lab: Lab) -> None:
     lab.run(*TABLES)
-    plan = several(lab, "--into", "archive.*", "--dry-run")
-    assert plan.returncode == 0, plan.stderr
+    plan = checked(several(lab, "--into", "archive.*", "--dry-run"))
     assert "into archive.Z items of" in plan.stdout
     assert "into archive.a_lines of" in plan.stdout
     for turn in ("first", "second"):
@@ -67,12 +66,10 @@ def test_each_of_several_tables_has_its_own_changes(lab: Lab) -> None:
     """Regression: the changes of the first table were still there when the second one was published in the same
     transaction."""
     lab.run(*TABLES)
-    first = several(lab, "--into", "archive.*", job="first")
-    assert first.returncode == 0, first.stderr
+    checked(several(lab, "--into", "archive.*", job="first"))
     lab.run("update sales.a_lines set x = 'new' where id < 11", "delete from archive.a_lines where id = 2000")
     for mode, added in (("merge", 1), ("update", 0)):
-        done = several(lab, "--into", "archive.*", "--mode", mode, "--key", "id", job=mode)
-        assert done.returncode == 0, done.stderr
+        done = checked(several(lab, "--into", "archive.*", "--mode", mode, "--key", "id", job=mode))
         assert (f"{added} row added" in done.stdout) == bool(added), done.stdout
         assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
     assert nothing_left(lab)
@@ -87,16 +84,14 @@ def test_one_that_does_not_fit_leaves_all_of_them_as_they_were(lab: Lab) -> None
     ]
     # The rows still stand staged: once the table takes them, the job goes on.
     lab.run("alter table archive.a_lines drop constraint a_lines_id_check")
-    done = dbdyno("move", "resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn)
-    assert done.returncode == 0, done.stderr
+    succeeded("move", "resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn)
     assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
     assert nothing_left(lab)
 
 
 def test_tables_are_made_under_their_own_names_or_refused_where_two_are_one(lab: Lab) -> None:
     lab.run(*TABLES, "drop schema archive cascade", "create schema archive", "create table public.a_lines (id int)")
-    done = several(lab, "--into", "archive.*", "--create")
-    assert done.returncode == 0, done.stderr
+    checked(several(lab, "--into", "archive.*", "--create"))
     assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
     words = ("--tables", "*.a_lines", "--to", lab.dsn, "--job", lab.folder / "two")
     twice = dbdyno("move", lab.dsn, *words, "--into", "archive.*")

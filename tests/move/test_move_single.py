@@ -13,7 +13,7 @@ from move_lab import Lab
 from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 
 
 def to(lab: Lab, path: Path | str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -26,11 +26,9 @@ def test_all_types_go_out_and_come_back(lab: Lab, name: str) -> None:
     filled(lab, {**NATIVE, **WORDS}, 40)
     lab.run("update t set n = 'NaN', d = 'infinity' where id = 7", "create table u (like t)")
     path = lab.folder / name
-    done = to(lab, path, "--table", "t", "--piece", "16KiB", "--verify", "files", "--workers", "3")
-    assert done.returncode == 0, done.stderr
+    done = checked(to(lab, path, "--table", "t", "--piece", "16KiB", "--verify", "files", "--workers", "3"))
     assert "40 rows" in done.stdout
-    back = dbdyno("move", path, "--to", lab.dsn, "--table", "u", "--verify", "target")
-    assert back.returncode == 0, back.stderr
+    succeeded("move", path, "--to", lab.dsn, "--table", "u", "--verify", "target")
     assert content(lab, "u") == content(lab, "t")
     assert nothing_left(lab)
     again = to(lab, path, "--table", "t")

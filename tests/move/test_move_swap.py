@@ -9,6 +9,7 @@ from move_lab import Lab
 from test_move_in import content, into, nothing_left
 from test_move_types import NATIVE, filled
 
+from command_line import checked
 from dbdyno.move.engines.postgres import swap
 
 TWO = ("--table", "u", "--mode", "replace", "--workers", "2")
@@ -44,14 +45,13 @@ def made(lab: Lab) -> Lab:
         "insert into u values (1, 'old')",
         "analyze u",
     )
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    lab.moved("--table", "t", "--piece", "16KiB")
     return lab
 
 
 def test_the_new_table_is_what_the_old_one_was_but_for_its_rows(made: Lab) -> None:
     before, oid = [made.rows(query) for query in FACTS], made.rows(OID)
-    done = into(made, *TWO, "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = checked(into(made, *TWO, "--verify", "source"))
     assert "filling public.dbdyno_move_" in done.stderr
     assert "the table emptied and 500 rows added" in done.stdout
     assert "Made again at the end: u_note, u_pkey" in done.stdout
@@ -97,8 +97,7 @@ def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pyt
     with contextlib.closing(made.connect()) as other:
         other.execute("begin isolation level repeatable read")
         other.execute("select count(*) from t")
-        done = into(made, *TWO)
-        assert done.returncode == 0, done.stderr
+        done = checked(into(made, *TWO))
         assert "a session has a snapshot from before the rows came" in done.stderr
         row = other.execute("select count(*) from u").fetchone()
         assert row in ((0,), (1,)), "none of the new rows"
@@ -116,8 +115,7 @@ def change_meanwhile(lab: Lab, monkeypatch: pytest.MonkeyPatch, change: str) -> 
 def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is checked again once no other session can alter it."""
     change_meanwhile(made, monkeypatch, "alter table u add column late int default 7")
-    done = into(made, *TWO)
-    assert done.returncode == 0, done.stderr
+    done = checked(into(made, *TWO))
     assert "its columns were altered meanwhile" in done.stderr
     assert made.rows("select count(*), min(late) from u") == [(500, 7)]
 
@@ -125,7 +123,7 @@ def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.Mon
 def test_a_row_that_a_key_refuses_changes_nothing(made: Lab) -> None:
     made.run("create table d as select g / 2 id, g::text note from generate_series(1, 9) g")
     made.out = made.folder / "double"
-    assert made.move("--table", "d").returncode == 0
+    made.moved("--table", "d")
     before = [made.rows(query) for query in FACTS], made.rows(OID)
     done = into(made, *TWO)
     assert done.returncode == 2
@@ -137,9 +135,8 @@ def test_a_row_that_a_key_refuses_changes_nothing(made: Lab) -> None:
 
 def test_a_table_that_is_made_is_filled_under_its_staging_name(lab: Lab) -> None:
     filled(lab, NATIVE, 300)
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
-    done = into(lab, "--table", 'public."A; b"', "--create", "--workers", "2")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t", "--piece", "16KiB")
+    done = checked(into(lab, "--table", 'public."A; b"', "--create", "--workers", "2"))
     assert "filling public.dbdyno_move_" in done.stderr
     assert "the table made, 300 rows added" in done.stdout
     assert content(lab, '"A; b"') == content(lab, "t")

@@ -7,7 +7,7 @@ from pathlib import Path
 from move_lab import Lab
 from test_move_in import into, nothing_left
 
-from command_line import dbdyno
+from command_line import checked, dbdyno, succeeded
 from dbdyno.move.ledger.folder import Ledger
 
 
@@ -30,16 +30,14 @@ def test_a_dry_run_of_a_load_shows_its_way_and_writes_nothing(lab: Lab) -> None:
         "create table u (id bigint, a inet)",
         "create view v as select id from u",
     )
-    assert lab.move("--table", "t").returncode == 0
-    done = into(lab, "--table", "u", "--mode", "replace", "--dry-run")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t")
+    done = checked(into(lab, "--table", "u", "--mode", "replace", "--dry-run"))
     assert "public.u: replace of 1 file, 9 rows, 0.0 MB; staged, then added in one transaction" in done.stdout
     assert "  a: text -> inet, read from its text" in done.stdout
     again = into(lab, "--table", "w", "--create", "--dry-run")
     assert "public.w: insert of 1 file, 9 rows, 0.0 MB; staged, then added in one transaction" in again.stdout
     across = ("--to", lab.dsn, "--into", "u", "--mode", "replace", "--dry-run")
-    seen = dbdyno("move", lab.dsn, "--table", "t", *across)
-    assert seen.returncode == 0, seen.stderr
+    seen = succeeded("move", lab.dsn, "--table", "t", *across)
     assert "public.t: table" in seen.stdout
     assert "into public.u of " in seen.stdout
     assert "  a: inet -> inet\n" in seen.stdout

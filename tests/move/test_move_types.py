@@ -137,8 +137,7 @@ def same(column: str, ours: Any, theirs: Any) -> bool:
 def test_native_values_are_those_that_psycopg_reads(lab: Lab) -> None:
     filled(lab, NATIVE, 60)
     lab.run("update t set d = '0001-01-01' where d < '0001-01-01'")  # older ones are no dates of Python's
-    done = lab.move("--table", "t", "--piece", "16KiB", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t", "--piece", "16KiB", "--verify", "source")
     names = ", ".join(["id", *NATIVE])
     instant = "(extract(epoch from tz) * 1000000)::bigint as tz"
     theirs = lab.rows(f"select {names.replace('tz', instant)} from t order by id")
@@ -152,8 +151,7 @@ def test_native_values_are_those_that_psycopg_reads(lab: Lab) -> None:
 def test_all_values_come_back_as_the_text_they_were(lab: Lab) -> None:
     """The server casts the text of the files back to values equal to its own."""
     filled(lab, WORDS, 60)
-    done = lab.move("--table", "t", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    lab.moved("--table", "t", "--verify", "source")
     names = list(WORDS)
     texts = ", ".join(
         f"case when {name} is not null or {name}::text is not null then {name}::text end" for name in names
@@ -187,8 +185,7 @@ def test_a_value_that_arrow_cannot_hold_makes_its_column_text(lab: Lab, kind: st
         f"create table t (id int, v {kind}, w {kind})",
         f"insert into t select g, case when g = 4000 then '{value}'::{kind} end from generate_series(1, 4000) g",
     )
-    done = lab.move("--table", "t", "--piece", "16KiB", "--verify", "source")
-    assert done.returncode == 0, done.stderr
+    done = lab.moved("--table", "t", "--piece", "16KiB", "--verify", "source")
     assert "column v" in done.stderr
     assert "travels as text" in done.stderr
     [(text,)] = lab.files("v", "where id = 4000")
@@ -200,7 +197,7 @@ def test_a_value_that_arrow_cannot_hold_makes_its_column_text(lab: Lab, kind: st
 
 def test_the_type_is_noted_in_the_file(lab: Lab) -> None:
     lab.run("create table t (a numeric(12,2), b inet, c varchar(3)[])")
-    assert lab.move("--table", "t").returncode == 0
+    lab.moved("--table", "t")
     with contextlib.closing(duckdb.connect()) as conn:
         found = conn.execute(f"select value from parquet_kv_metadata('{lab.out}/*.parquet') where key = 'ARROW:schema'")
         [(schema,)] = found.fetchall()

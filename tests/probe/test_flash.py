@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import command_line
+from command_line import checked
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.host.flash import device_users
@@ -49,8 +50,7 @@ def test_steady_is_what_snia_calls_so(values: list[float], after: int | None) ->
 
 
 def test_a_probe_leaves_phases_a_report_and_no_file(tmp_path: Path, html_page: None) -> None:
-    done = probe(tmp_path, ".", *SHORT)
-    assert done.returncode == 0, done.stderr
+    done = checked(probe(tmp_path, ".", *SHORT))
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     run = find_run("last", tmp_path / "runs")
     model = analyse(run)
@@ -66,8 +66,7 @@ def test_a_probe_leaves_phases_a_report_and_no_file(tmp_path: Path, html_page: N
     assert "through the page cache" in done.stdout
     html = (run.path / "report.html").read_text()
     assert "Reading and overwriting over time" in html
-    listed = command_line.dbdyno("runs", cwd=tmp_path)
-    assert listed.returncode == 0
+    listed = checked(command_line.dbdyno("runs", cwd=tmp_path))
     assert "complete" in listed.stdout
 
 
@@ -128,8 +127,7 @@ def test_what_is_there_is_never_written_to(tmp_path: Path) -> None:
 def test_a_file_that_its_owner_gives_up_is_overwritten_and_stays(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.write_bytes(b"\0" * 2**20)
-    done = probe(tmp_path, "given", *SHORT[2:], "--destroy", stdin=f"{given.resolve()}\n")
-    assert done.returncode == 0, done.stderr
+    done = checked(probe(tmp_path, "given", *SHORT[2:], "--destroy", stdin=f"{given.resolve()}\n"))
     assert "The first 1.00 MiB of it will be overwritten" in done.stdout
     assert given.stat().st_size == 2**20
     assert given.read_bytes() != b"\0" * 2**20
@@ -192,8 +190,7 @@ def device(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_device_is_overwritten_when_nothing_uses_it(device: Path, tmp_path: Path) -> None:
-    done = probe(tmp_path, device, *SHORT[4:], "--destroy", stdin=f"{device}\n")
-    assert done.returncode == 0, done.stderr
+    done = checked(probe(tmp_path, device, *SHORT[4:], "--destroy", stdin=f"{device}\n"))
     assert f"block device {device}" in done.stdout
     assert f"{device} has 4.00 MiB." in done.stdout
 

@@ -17,7 +17,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from rehearsal_help import CUSTOMERS, database, model_in, model_of
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import EvidenceError, MoveError
 from dbdyno.base.memory_folder import memory_folder
 from dbdyno.bench.postgres.binaries import find_binaries
@@ -109,8 +109,7 @@ def test_no_value_of_a_private_load_is_in_the_run_its_page_or_on_the_screen(
     kept = texts_in(captured)
     assert not [secret for secret in SECRETS if secret in kept]
     words = ("--load", captured, "--key-file", key, "--privacy", "--for", "30s", "--out", tmp_path / "runs")
-    done = dbdyno("rehearse", old, new, *words)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded("rehearse", old, new, *words)
     model = model_in(tmp_path / "runs")
     by_text = {row["text"]: row for row in model["statements"]}
     slower = by_text["select name from people where email = ? and id < ?"]
@@ -148,10 +147,8 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
     other.chmod(0o600)
     wrong = dbdyno("rehearse", old, new, "--load", captured, "--key-file", other, "--out", tmp_path / "runs")
     assert (wrong.returncode, "the key is wrong" in wrong.stderr) == (2, True)
-    replayed = dbdyno("trace", "replay", captured, "--target", old, "--key-file", key, "--speed", "max")
-    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-    profile = dbdyno("trace", "profile", captured)
-    assert profile.returncode == 0, profile.stderr
+    succeeded("trace", "replay", captured, "--target", old, "--key-file", key, "--speed", "max")
+    succeeded("trace", "profile", captured)
     (tmp_path / "plan.toml").write_text(
         f'title = "x"\n[workload]\nreplay = "{captured}"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
     )
@@ -241,8 +238,7 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
             for times in (10, 30):
                 for at in range(times):
                     connection.execute("select name from customers where id = %s", [at])
-                taken = dbdyno("snap", "take", "--target", old, "--store", store)
-                assert taken.returncode == 0, taken.stderr
+                succeeded("snap", "take", "--target", old, "--store", store)
         server = Postgres.open(old)
         text = "select name from customers where id = $1"
         calls = {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
 import pytest
 from rehearsal_help import database
 
-from dbdyno.base.errors import TargetError
-from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.budget import Budget
@@ -22,7 +19,7 @@ from dbdyno.rehearse.rehearsal import rehearse
 from dbdyno.rehearse.rehearsed_statement import FAILS_ON_OLD, RehearsedStatement
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
-from skipped import skipped_on
+from server_binaries import binaries_of
 
 SCHEMA = """
 create table codes (code text); create sequence of_text owned by codes.code; insert into codes values ('A7');
@@ -70,8 +67,7 @@ def test_a_new_key_is_within_the_type_and_outside_of_the_known_ones(
 
 def test_a_setting_of_developers_takes_the_name_that_the_new_version_has(engine: EmbeddedPostgres) -> None:
     old = Postgres.from_engine(engine)
-    with skipped_on(TargetError):
-        newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
+    newer = binaries_of("wheel")
     assert carried_settings(old, newer).settings["debug_parallel_query"] == "on"
     assert "force_parallel_mode" not in carried_settings(old, newer).gone
     with EmbeddedPostgres(binaries=newer, settings=dict(carried_settings(old, newer).settings)) as running:

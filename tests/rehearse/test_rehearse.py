@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,15 +17,13 @@ from psycopg.conninfo import make_conninfo
 from rehearsal_help import CUSTOMERS, SMALL, capture, database, model_in, model_of, shop
 
 from command_line import dbdyno
-from dbdyno.base.errors import TargetError
-from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.effects import OutsideEffects, reason_left_out
 from dbdyno.rehearse.order import undetermined_reason
 from dbdyno.rehearse.settings import differing_settings
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
-from skipped import skipped_on
+from server_binaries import binaries_of
 from waiting import until
 
 FEW = pytest.mark.usefixtures("few_blocks")
@@ -155,8 +152,7 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
 
 @FEW
 def test_a_reserved_word_is_named_across_versions(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    with skipped_on(TargetError):
-        newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
+    newer = binaries_of("wheel")
     with EmbeddedPostgres(binaries=newer) as other:
         with psycopg.connect(**engine.conninfo()) as connection:
             if connection.info.server_version >= 160000:
@@ -177,7 +173,7 @@ def test_a_reserved_word_is_named_across_versions(engine: EmbeddedPostgres, tmp_
 def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
     old = database(engine, "old", "alter database old set random_page_cost = 2", *OWN_SCHEMA, template="shop")
     before = sums(old)
-    newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
+    newer = binaries_of("wheel")
     words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "30s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, *words)
     model = model_of(done, tmp_path / "runs")

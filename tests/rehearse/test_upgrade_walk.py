@@ -15,13 +15,12 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from rehearsal_help import model_in
 
-from command_line import dbdyno
-from dbdyno.base.errors import TargetError
-from dbdyno.bench.postgres.binaries import Binaries, find_binaries, inspect, installed_folders, wheel_folders
+from command_line import dbdyno, succeeded
+from dbdyno.bench.postgres.binaries import Binaries, inspect, installed_folders, wheel_folders
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
-from skipped import skipped_on
+from server_binaries import binaries_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/how-to/upgrade.md"
@@ -49,11 +48,6 @@ def commands() -> list[str]:
     return [line for block in BLOCK.findall(PAGE.read_text()) for line in block.splitlines() if line.strip()]
 
 
-def newest() -> Binaries:
-    """Return the newest available server: the wheel's, which has pg_dump in its folder."""
-    return find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
-
-
 def oldest(new: Binaries) -> Binaries:
     """Return the oldest available server from which the newest one can take a database."""
     found = [
@@ -64,18 +58,10 @@ def oldest(new: Binaries) -> Binaries:
     return min(found, key=lambda one: one.major)
 
 
-def version_13() -> Binaries:
-    folders = sorted((ROOT / "target" / "matrix").glob("13.*/bin"))
-    if not folders:
-        pytest.skip("PostgreSQL 13 is not here: tools/matrix --fetch 13 gets it")
-    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(folders[-1])})
-
-
 @pytest.fixture(params=["oldest here", pytest.param("13", marks=pytest.mark.soak)])
 def servers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
-    with skipped_on(TargetError):
-        new = newest()
-    old = version_13() if request.param == "13" else oldest(new)
+    new = binaries_of("wheel")
+    old = binaries_of("13") if request.param == "13" else oldest(new)
     monkeypatch.setenv("DBDYNO_PG_BIN", str(new.bindir))
     with EmbeddedPostgres(binaries=old) as before, EmbeddedPostgres(binaries=new) as after:
         for engine, names in ((before, ("app", "copy")), (after, ("app",))):
@@ -98,12 +84,10 @@ def test_every_command_of_the_page_works(
     run_sql(servers, schema)
     capture_load(servers, visits, tmp_path / "runs/monday", seconds=8 if is_whole else 2)
     for line in (look, copy) if is_whole else (copy,):
-        done = dbdyno(*words(servers, line))
-        assert done.returncode == 0, done.stdout + done.stderr
+        succeeded(*words(servers, line))
     if is_whole:
         judged(servers, first, "20s", tmp_path / "first")
-    done = dbdyno(*words(servers, upgrade))
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(*words(servers, upgrade))
     shortened = second.replace("--replay 5min", "--replay 5s" if is_whole else "--replay 1s")
     shortened = shortened if is_whole else shortened.replace(" --speed 2,4", "")
     replay = judged(servers, shortened, "20s" if is_whole else "30s", tmp_path / "second")["replay"]

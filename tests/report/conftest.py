@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from functools import cache
 
 import pytest
 import rendered
-import report_model_runs
-import report_models
+from report_model_runs import MODELS
 
 from dbdyno.base.json_types import JsonObject
 from soaked import but
-
-MODELS: dict[str, Callable[[], JsonObject]] = {
-    "experiment": report_models.experiment,
-    "four_arms": report_models.four_arms,
-    "aa": report_models.aa,
-    "curve": report_models.curve,
-    "curve_not_found": lambda: report_models.curve(found=False),
-    "correlation": report_models.correlation,
-    "hostile_correlation": lambda: report_models.hostile("correlation"),
-    "aborted": report_models.aborted,
-    "bare": report_models.bare,
-    "bare_aa": lambda: report_models.bare("aa"),
-    "hollow": report_models.hollow,
-    "hollow_curve": lambda: report_models.hollow("curve"),
-    "nulls": report_models.nulls,
-    "hostile": report_models.hostile,
-    "hostile_curve": lambda: report_models.hostile("curve"),
-    "traces": report_models.traces,
-    "hostile_traces": lambda: report_models.hostile("traces"),
-    "two_curves": report_model_runs.two_curves,
-    "sweep": report_model_runs.sweep,
-    "flash_log": report_model_runs.flash_log,
-    "hostile_sweep": lambda: report_models.hostile(model=report_model_runs.sweep()),
-    "hostile_flash_log": lambda: report_models.hostile(model=report_model_runs.flash_log()),
-    "hostile_two_curves": lambda: report_models.hostile(model=report_model_runs.two_curves()),
-    "hollow_sweep": lambda: report_models.hollow("sweep"),
-    "hollow_traces": lambda: report_models.hollow("traces"),
-}
 
 REPEATS = ("four_arms", "curve_not_found", "aborted", "hostile_curve", "hostile_two_curves", "hostile_flash_log")
 """Names of models whose kind of page, or whose hostile words, other models have, too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import report_models
@@ -149,3 +150,32 @@ def flash_log() -> Model:
         "quantiles": [{"name": "p99.999", "values_ns": [88_000_000.0, 9_000_000.0]}],
     }
     return model
+
+
+MODELS: dict[str, Callable[[], Model]] = {
+    "experiment": report_models.experiment,
+    "four_arms": report_models.four_arms,
+    "aa": report_models.aa,
+    "curve": report_models.curve,
+    "curve_not_found": lambda: report_models.curve(found=False),
+    "correlation": report_models.correlation,
+    "hostile_correlation": lambda: report_models.hostile("correlation"),
+    "aborted": report_models.aborted,
+    "bare": report_models.bare,
+    "bare_aa": lambda: report_models.bare("aa"),
+    "hollow": report_models.hollow,
+    "hollow_curve": lambda: report_models.hollow("curve"),
+    "nulls": report_models.nulls,
+    "hostile": report_models.hostile,
+    "hostile_curve": lambda: report_models.hostile("curve"),
+    "traces": report_models.traces,
+    "hostile_traces": lambda: report_models.hostile("traces"),
+    "two_curves": two_curves,
+    "sweep": sweep,
+    "flash_log": flash_log,
+    "hostile_sweep": lambda: report_models.hostile(model=sweep()),
+    "hostile_flash_log": lambda: report_models.hostile(model=flash_log()),
+    "hostile_two_curves": lambda: report_models.hostile(model=two_curves()),
+    "hollow_sweep": lambda: report_models.hollow("sweep"),
+    "hollow_traces": lambda: report_models.hollow("traces"),
+}

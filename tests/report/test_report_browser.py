@@ -6,33 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 import rendered
-import report_models
+import report_model_runs
 
 import chromium
 from soaked import but
 
 pytestmark = chromium.needed
 
-MODELS = {
-    "experiment": report_models.experiment,
-    "four_arms": report_models.four_arms,
-    "aa": report_models.aa,
-    "curve": report_models.curve,
-    "aborted": report_models.aborted,
-    "hollow": report_models.hollow,
-    "nulls": report_models.nulls,
-    "hostile": report_models.hostile,
-    "hostile_curve": lambda: report_models.hostile("curve"),
-    "traces": report_models.traces,
-    "hostile_traces": lambda: report_models.hostile("traces"),
-}
+MODELS = ("experiment", "four_arms", "aa", "curve", "aborted", "hollow", "nulls", "hostile")
+MODELS += ("hostile_curve", "traces", "hostile_traces")
 
 
 @pytest.fixture(scope="module")
 def shared_page(running_browser: chromium.Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Page]:
     """Open the page of one experiment, which stays open for all tests."""
     folder = tmp_path_factory.mktemp("experiment")
-    yield running_browser.open(rendered.written(MODELS["experiment"](), folder / "page.html"))
+    yield running_browser.open(rendered.written(report_model_runs.MODELS["experiment"](), folder / "page.html"))
     running_browser.close_pages()
 
 
@@ -45,7 +34,7 @@ def page(shared_page: chromium.Page) -> chromium.Page:
 
 @pytest.mark.parametrize("name", but(MODELS, "four_arms", "aa", "aborted", "hostile_curve"))
 def test_it_opens_quietly_and_fits(browser, name, tmp_path):
-    page = chromium.opened_quietly(browser, rendered.written(MODELS[name](), tmp_path / "page.html"))
+    page = chromium.opened_quietly(browser, rendered.written(report_model_runs.MODELS[name](), tmp_path / "page.html"))
     assert page.screenshot(tmp_path / "page.png", whole=False).stat().st_size > 5_000
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from snapshot_help import OTHER_STATISTICS, SETTINGS, Lab, section
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.judge.snapshots import compare
@@ -51,8 +51,7 @@ class Planted:
 
     def model(self, *words: object) -> JsonObject:
         """Return the JSON output of `dbdyno snap plans`."""
-        done = dbdyno("snap", "plans", *words, "--store", self.lab.store.folder, "--format", "json")
-        assert done.returncode == 0, done.stderr
+        done = succeeded("snap", "plans", *words, "--store", self.lab.store.folder, "--format", "json")
         return dict(json.loads(done.stdout))
 
 
@@ -309,8 +308,7 @@ def test_the_log_is_read_from_the_server_for_who_may(planted: Planted) -> None:
     assert (refused.returncode, "grant" in refused.stderr) == (2, True)
     functions = ("pg_current_logfile(text)", "pg_stat_file(text)", "pg_read_binary_file(text, bigint, bigint)")
     planted.lab.run(*[f"grant execute on function {one} to watcher" for one in functions])
-    done = dbdyno("snap", "plans", "--from-server", dsn, "--store", planted.lab.store.folder, "--no-keep")
-    assert done.returncode == 0, done.stderr
+    succeeded("snap", "plans", "--from-server", dsn, "--store", planted.lab.store.folder, "--no-keep")
 
 
 def test_of_a_large_log_the_end_is_read_and_not_kept(planted: Planted) -> None:
@@ -330,8 +328,7 @@ def test_a_generic_plan_is_explained_and_nothing_is_run(planted: Planted) -> Non
     update = next(one for text, one in known.items() if text.startswith("update orders set amount = amount"))
     drop = next(one for text, one in known.items() if text.startswith("drop table if exists gone"))
     words = ("snap", "plans", "--from-server", planted.lab.dsn, "--generic")
-    done = dbdyno(*words, update, "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words, update, "--format", "json")
     assert section(json.loads(done.stdout), "generic")["tables"][0]["rows"][0]["sketch"] == (
         "Index Scan orders_pkey → Update orders"
     )

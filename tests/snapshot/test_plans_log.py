@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import BadTimeError, Clock
 from dbdyno.snapshot.plans.executions import GatheredExecutions
@@ -571,8 +571,7 @@ def test_a_folder_a_pattern_and_several_files_are_read_as_their_logs(tmp_path: P
         ("--log", *sorted(folder.glob("*.log"))),
         (folder, "--log", tmp_path / "notes.log"),
     ):
-        done = dbdyno("snap", "plans", *named, *store)
-        assert done.returncode == 0, done
+        done = succeeded("snap", "plans", *named, *store)
         (read_of,) = [one for one in json.loads(done.stdout)["sections"] if one["name"] == "logs"]
         logs = {row["log"]: row["executions"] for row in read_of["tables"][0]["rows"]}
         assert {"postgresql-1.log": 1, "postgresql-2.log": 1}.items() <= logs.items() and "current_logfiles" not in logs

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.events import wait_class
@@ -243,8 +243,7 @@ def test_a_dumb_terminal_gets_lines(server: EmbeddedPostgres) -> None:
 
 
 def test_a_pipe_gets_one_frame_of_plain_text(server: EmbeddedPostgres) -> None:
-    done = dbdyno(*words(dsn_of(server)))
-    assert done.returncode == 0
+    done = succeeded(*words(dsn_of(server)))
     assert ESCAPE not in done.stdout
     assert done.stdout.count("PostgreSQL") == 1
     assert done.stderr == ""

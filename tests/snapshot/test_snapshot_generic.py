@@ -10,7 +10,7 @@ import pytest
 from planted import Planted
 from snapshot_help import Lab, section
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.plans.generic import VIEW, Candidate, candidates, generic_plan_rows, may_be_planned
@@ -154,6 +154,5 @@ def test_another_generic_plan_is_named_where_no_log_tells(server: Lab) -> None:
 
 
 def test_the_command_says_what_it_may_be_asked(server: Lab) -> None:
-    done = dbdyno("snap", "take", "--target", server.dsn, "--store", server.store.folder, "--plans", "20")
-    assert done.returncode == 0, done.stderr
+    succeeded("snap", "take", "--target", server.dsn, "--store", server.store.folder, "--plans", "20")
     assert dbdyno("snap", "take", "--target", server.dsn, "--plans", "-1").returncode == 2

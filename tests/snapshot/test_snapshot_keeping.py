@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import checked
 from command_line import dbdyno as run
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines.view import Column, View
@@ -170,8 +171,7 @@ def test_check_finds_what_is_torn_changed_gone_or_left_over_and_repairs_it(store
         "000006": ("a killed process left it", (), "delete"),
     }
     assert run("snap", "check", "--store", store.folder).returncode == 1
-    done = run("snap", "check", "--repair", "--store", store.folder)
-    assert done.returncode == 0, done
+    checked(run("snap", "check", "--repair", "--store", store.folder))
     assert check(Store(store.folder)) == []
     assert changed.with_name("counts.parquet.torn").exists(), "nothing that was read is lost"
     assert not (store.folder / "000006").exists()
@@ -387,8 +387,7 @@ def test_a_torn_manifest_stops_no_pruning_and_its_files_stay(store: Store):
     grown(store, 6)
     path = manifest.path_of(store.folder, 3)
     path.write_text("{")
-    done = run("snap", "prune", "--keep", "hour:2d", "--store", store.folder)
-    assert done.returncode == 0, done
+    done = checked(run("snap", "prune", "--keep", "hour:2d", "--store", store.folder))
     assert "snapshot 3 is left out" in done.stderr
     assert path.exists() and (path.parent / "counts.parquet").exists()
 

@@ -6,10 +6,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -77,21 +75,6 @@ def changed(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) 
         models = [lab.report(*ends) for ends in pairwise(taken)]
         lab.run("drop table new_name, cut, counted")
         return Changed(lab, taken, models)
-
-
-@pytest.fixture(scope="module")
-def own_engine() -> Iterator[EmbeddedPostgres]:
-    """Yield a server that each test of this file may kill, if it runs again at the test's end."""
-    with EmbeddedPostgres(settings=SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture
-def own_lab(own_engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
-    """Yield that server with a separate store."""
-    with Lab(own_engine, tmp_path / "snaps") as made:
-        yield made
-        made.run("drop schema public cascade", "create schema public")
 
 
 def test_nothing_happened_is_ok(lab: Lab):

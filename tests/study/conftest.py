@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from live_made import machine_of
+
+from dbdyno.study.prediction.fit import Machine
+
+
+@pytest.fixture(scope="module")
+def machine(runs: Path) -> Machine:
+    """Return the machine calibrated from the arm with one session of the module's run."""
+    return machine_of(runs, "one")
 
 
 @pytest.fixture

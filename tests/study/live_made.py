@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner, Result
 
 from dbdyno.cli.main import cli
-from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
+from dbdyno.evidence.run import Block, Run, SliceRecord, find_run, new_run
+from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan
+from dbdyno.study.prediction.fit import Machine, calibrate
+from dbdyno.study.prediction.observation import observe, timed_waits
 
 CALLS = (
     "arm varchar, block uinteger, slice uinteger, session usmallint, kind varchar, statement varchar,"
@@ -194,6 +198,16 @@ def _column(table: str, key: str, kind: pa.DataType, values: list[object]) -> pa
         return column
     encoded = column.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(ENCODED[key]), encoded.dictionary)
+
+
+def machine_of(runs: Path, arm: str) -> Machine:
+    """Return the machine calibrated from an arm of the run `made`."""
+    run = find_run("made", runs)
+    return calibrate(timed_waits(observe(run, measure(run), arm)))
+
+
+def value(machine: Machine, key: str) -> Any:
+    return next(own.value for own in machine.parameters if own.key == key)
 
 
 def model(*arguments: str) -> Result:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import dbdyno
+from command_line import checked, dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.study.analysis.measured.failures import Failures, differing_failures
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
@@ -152,7 +152,6 @@ def test_an_expected_error_counts_in_every_number_of_its_arm(tmp_path: Path, cod
 def test_a_race_does_not_drop_an_arm_for_an_expected_error(tmp_path: Path):
     quick = '{name = "2", parameters = {mean_us = 500, errors = 0.5}}'
     levels = f'[[factor]]\nname = "memory"\nlevels = [{{name = "1"}}, {quick}]\n'
-    done = on_mock(tmp_path, levels, '["40001"]', "tune")
-    assert done.returncode == 0, done.stderr
+    done = checked(on_mock(tmp_path, levels, '["40001"]', "tune"))
     assert "2 is best of 2" in done.stdout or "2 is ahead of 2" in done.stdout
     assert "left: it failed" not in done.stdout

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
@@ -210,8 +210,7 @@ def test_an_arm_that_fails_takes_the_verdict_away(tmp_path: Path):
 
 def test_the_table_json_and_csv_hold_the_levels(tmp_path: Path):
     (tmp_path / "p.toml").write_text(mock_plan(factor("fetch", FETCH), blocks=6))
-    done = dbdyno("run", "p.toml", "--seed", "3", cwd=tmp_path, COLUMNS="100")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("run", "p.toml", "--seed", "3", cwd=tmp_path, COLUMNS="100")
     assert "of the best" in done.stdout
     model = json.loads(dbdyno("compare", "last", "--format", "json", cwd=tmp_path).stdout)
     assert model["factors"]["names"] == ["fetch"]

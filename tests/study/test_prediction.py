@@ -7,11 +7,10 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from live_made import Truth, live_run, model
+from live_made import Truth, live_run, model, value
 
 from calibrated import CALIBRATED
 from dbdyno.base.errors import ModelError
@@ -21,7 +20,7 @@ from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of
-from dbdyno.study.prediction.fit import Machine, calibrate, quantile_table
+from dbdyno.study.prediction.fit import Machine, quantile_table
 from dbdyno.study.prediction.observation import WRITE, observe, timed_waits
 from dbdyno.study.prediction.parameter import toml_value
 from dbdyno.study.prediction.scripts import steps_of
@@ -41,22 +40,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def machine(runs: Path) -> Machine:
-    """Return the machine calibrated from the arm with one session."""
-    run = find_run("made", runs)
-    return calibrate(timed_waits(observe(run, measure(run), "one")))
-
-
-@pytest.fixture(scope="module")
 def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the machine's TOML file."""
     path = tmp_path_factory.mktemp("machine") / "mine.toml"
     path.write_text(machine.toml())
     return path
-
-
-def value(machine: Machine, key: str) -> Any:
-    return next(own.value for own in machine.parameters if own.key == key)
 
 
 def test_costs_of_the_server_are_found_again(machine: Machine):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from live_made import value
 from reading_made import STATEMENT, Reading, reading_run
 
 from calibrated import CALIBRATED
@@ -51,10 +52,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         return known[truth, arm]
 
     return make
-
-
-def value(machine: Machine, key: str) -> Any:
-    return next(own.value for own in machine.parameters if own.key == key)
 
 
 def keys(machine: Machine) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from live_made import Truth as PostgresTruth
-from live_made import live_run, model
+from live_made import live_run, machine_of, model
 from mariadb_made import Truth, mariadb_run
 
 from dbdyno.base.errors import ModelError
@@ -17,9 +17,9 @@ from dbdyno.model.machine import parse_machine
 from dbdyno.model.postgres import simulate
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.compare import CalibratedMachine, predict
-from dbdyno.study.prediction.fit import Machine, calibrate
+from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.mariadb import FLUSH_US, WRITE_US, as_parameters, payload_bytes
-from dbdyno.study.prediction.observation import engine_of, observe, timed_waits
+from dbdyno.study.prediction.observation import engine_of
 
 TRUTH = Truth(flush_us=FLUSH_US, write_us=WRITE_US)
 
@@ -30,17 +30,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     mariadb_run(folder, TRUTH)
     return folder
-
-
-def machine_of(runs: Path, arm: str) -> Machine:
-    run = find_run("made", runs)
-    return calibrate(timed_waits(observe(run, measure(run), arm)))
-
-
-@pytest.fixture(scope="module")
-def machine(runs: Path) -> Machine:
-    """Return the machine calibrated from the arm with one session."""
-    return machine_of(runs, "one")
 
 
 def value(machine: Machine, key: str) -> Any:

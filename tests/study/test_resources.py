@@ -17,7 +17,6 @@ from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.measured.resources import sentences
 
 SECOND = 1_000_000_000
-CORRELATION = "dbdyno.study.analysis.questions.correlation"
 
 
 def row(arm: int, user_us: float, *, system_us: float = 0.0, read: float | None = 0.0, blocks: float | None = None):

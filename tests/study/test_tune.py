@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.confirmation import confirming_plan
@@ -32,8 +32,7 @@ def test_the_best_of_sixteen_is_found_and_confirmed_in_fresh_blocks(tmp_path: Pa
     """Levels 5 % apart in a random order; a full design would have run every arm in every block."""
     order = [7, 2, 11, 0, 14, 5, 9, 3, 15, 1, 12, 6, 10, 4, 13, 8]
     plan({str(at): 1000 / 1.05**at for at in order}, tmp_path)
-    done = dbdyno("tune", "p.toml", "--seed", "3", cwd=tmp_path, COLUMNS="120")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("tune", "p.toml", "--seed", "3", cwd=tmp_path, COLUMNS="120")
     race = manifest(tmp_path, "race")["race"]
     assert race["ran"] <= 0.5 * 16 * 20
     assert order[race["leader"]] == 15
@@ -49,8 +48,7 @@ def test_the_best_of_sixteen_is_found_and_confirmed_in_fresh_blocks(tmp_path: Pa
 def test_an_arm_that_fails_leaves_and_the_others_are_judged(tmp_path: Path):
     bad = ', {name = "broken", parameters = {mean_us = 100, errors = 0.5}}'
     plan({"1": 1000, "2": 500}, tmp_path, blocks=10, more=bad)
-    done = dbdyno("tune", "p.toml", "--seed", "3", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("tune", "p.toml", "--seed", "3", cwd=tmp_path)
     race = manifest(tmp_path, "race")["race"]
     assert (race["leader"], race["failed"].keys()) == (1, {"broken"})
     assert "left: it failed" in done.stdout
@@ -58,8 +56,7 @@ def test_an_arm_that_fails_leaves_and_the_others_are_judged(tmp_path: Path):
 
 def test_what_there_was_before_may_win_and_needs_no_confirmation(tmp_path: Path):
     plan({"now": 500, "other": 1000}, tmp_path)
-    done = dbdyno("tune", "p.toml", "--seed", "1", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("tune", "p.toml", "--seed", "1", cwd=tmp_path)
     assert "now is best of 2, and is what there was before" in done.stdout
     assert "nothing to confirm" in done.stdout
     assert not (tmp_path / "confirm.toml").exists()

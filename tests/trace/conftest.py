@@ -30,6 +30,14 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Write a trace of twenty orders."""
+    path = tmp_path / "made.trc"
+    path.write_text(trace())
+    return path
+
+
+@pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Write a run of one session that placed forty orders."""
     return order_entry(orders=40).write(tmp_path / "run")

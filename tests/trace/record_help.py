@@ -18,7 +18,6 @@ import numpy as np
 import psycopg
 import pytest
 
-from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
@@ -27,7 +26,6 @@ from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts, recording
 from together import meanwhile, together
 
-ROOT = Path(__file__).parents[2]
 KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
 OPEN_ENDS = (
     "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
@@ -35,16 +33,6 @@ OPEN_ENDS = (
 )
 """The sessions in whose times something is missing."""
 Recorder = Callable[[EmbeddedPostgres, Path], contextlib.AbstractContextManager[Recording]]
-
-
-def binaries_of(kind: str) -> Binaries:
-    """Return the binaries of an installed server, of a wheel, or of a major version from `tools/matrix --fetch`."""
-    if not kind.isdigit():
-        return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
-    folders = sorted((ROOT / "target" / "matrix").glob(f"{kind}.*/bin"))
-    if not folders:
-        raise TargetError(f"PostgreSQL {kind} is not here", next_step=f"tools/matrix --fetch {kind}")
-    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(folders[-1])})
 
 
 def copied(binaries: Binaries, folder: Path) -> Binaries:

@@ -17,14 +17,13 @@ import pytest
 from log_help import Sent, imported, reasons, sent
 from proxy_help import pgbench, place, proxied, through
 from psycopg.conninfo import make_conninfo
-from record_help import binaries_of, rows, session
+from record_help import rows, session
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno import _core
-from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from memory_folder import roomy_memory
-from skipped import skipped_on
+from server_binaries import binaries_of
 from soaked import first
 from waiting import until
 
@@ -50,8 +49,7 @@ select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalanc
 
 @pytest.fixture(scope="module", params=first(None, "18"))
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    with skipped_on(TargetError):
-        binaries = binaries_of(request.param) if request.param else None
+    binaries = binaries_of(request.param) if request.param else None
     with EmbeddedPostgres(roomy_memory(), SETTINGS, binaries=binaries) as running:
         yield running
 
@@ -144,15 +142,13 @@ def test_a_capture_from_a_log_runs_again_and_leaves_the_same_sums(
 ) -> None:
     words = ("--database", LOADED, *(("--line-prefix", PREFIX) if ending == "log" else ()))
     run = tmp_path / "run"
-    done = dbdyno("trace", "import", "--log", captured / f"pg.{ending}", "--out", run, *words)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", "import", "--log", captured / f"pg.{ending}", "--out", run, *words)
     assert f"{run}: " in done.stdout and "trace replay" in done.stderr
     with session(engine) as own:
         own.execute("drop database if exists again")
         own.execute(f"create database again template {COPY}")
     target = make_conninfo("", **{**engine.conninfo(), "dbname": "again"})
-    again = dbdyno("trace", "replay", run, "--target", target, "--writes", "--speed", "max")
-    assert again.returncode == 0, again.stdout + again.stderr
+    again = succeeded("trace", "replay", run, "--target", target, "--writes", "--speed", "max")
     assert "Same answers as far as the log has them" in again.stdout
     sums = []
     for name in (LOADED, "again"):
@@ -170,8 +166,7 @@ def test_a_capture_from_a_log_is_a_workload_of_a_plan(captured: Path, tmp_path: 
 def test_commands_on_traces_read_it(captured: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     imported(run, captured / "pg.csv", database=LOADED)
-    profile = dbdyno("trace", "profile", run)
-    assert profile.returncode == 0, profile.stderr
+    profile = succeeded("trace", "profile", run)
     assert "Server:Answer" in profile.stdout
     top = dbdyno("trace", "sql", run, "--top", "100")
     assert "UPDATE pgbench_accounts SET abalance = abalance + ?" in top.stdout
@@ -226,7 +221,6 @@ def test_the_commands_of_the_page_work(
     target = make_conninfo("", **{**engine.conninfo(), "dbname": "page"})
     make, replay = commands_of("From the server's logs")
     assert "postgresql://localhost/copy" in replay
-    done = dbdyno(*make)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*make)
     done = dbdyno(*[target if word.startswith("postgresql://") else word for word in replay], "--speed", "max")
     assert "statements ended as then" in done.stdout, done.stdout + done.stderr

@@ -10,7 +10,7 @@ import pytest
 from log_help import STAMP, Sent, imported, imported_text, log, reasons, sent
 from record_help import rows
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import SnapshotError, TraceError
 from dbdyno.snapshot.plans.prefix_guess import COMMON_PREFIXES
 
@@ -364,8 +364,7 @@ def test_a_zone_that_is_not_known_is_taken_as_utc_and_told(tmp_path: Path) -> No
         imported_text(tmp_path / "two", summer + cet)
     run = tmp_path / "named"
     words = ("--timezone", "Europe/Berlin", "--out", run)
-    done_named = dbdyno("trace", "import", "--log", tmp_path / "pg.log", *words)
-    assert done_named.returncode == 0, done_named.stderr
+    done_named = succeeded("trace", "import", "--log", tmp_path / "pg.log", *words)
     assert "taken as UTC" not in done_named.stderr
     [(started,)] = rows(run, "select (make_timestamp_ns(started_ns))::varchar from calls where kind = 'exec'")
     assert started.startswith("2026-11-20 23:59:57.437")

@@ -13,7 +13,7 @@ import pytest
 from log_help import Sent, sent
 from record_help import rows
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from mariadb_server import MariaServer, missing
 from waiting import until
 
@@ -102,8 +102,7 @@ def texts(run: Path) -> list[list[Sent]]:
 
 def imported(log: Path, run: Path, *words: str) -> str:
     """Import a log; return the notes."""
-    done = dbdyno("trace", "import", "--log", log, "--out", run, *words)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", "import", "--log", log, "--out", run, *words)
     return done.stderr
 
 
@@ -135,8 +134,7 @@ def test_a_slow_log_has_the_durations(talked: tuple[MariaServer, Path], tmp_path
 
 
 def test_what_a_server_remembers_has_failures_too(talked: tuple[MariaServer, Path], tmp_path: Path) -> None:
-    done = dbdyno("trace", "import", "--target", talked[0].dsn, "--out", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", "import", "--target", talked[0].dsn, "--out", tmp_path / "run")
     failed = [Sent(sql, state=state) for sql, state in FAILS.items()]
     assert texts(tmp_path / "run") == sorted([[*(Sent(sql) for sql in SENT), *failed], THIRD], key=repr)
     assert "2 executions of prepared statements" in done.stderr or "1 executions of prepared" in done.stderr

@@ -16,7 +16,6 @@ import psycopg
 import pytest
 from record_help import (
     KINDS,
-    binaries_of,
     changed_code,
     check_lock_wait,
     check_lock_waits,
@@ -28,23 +27,21 @@ from record_help import (
 )
 from watch_help import own_server
 
-from command_line import dbdyno
-from dbdyno.base.errors import TargetError, TraceError
+from command_line import dbdyno, succeeded
+from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace.record import status_line
 from dbdyno.trace.record.process import find_process
 from dbdyno.trace.record.recording import RecordingOptions, warnings_of
 from kernel_probes import require_probes
-from skipped import skipped_on
+from server_binaries import binaries_of
 from waiting import until
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
-    with skipped_on(TargetError):
-        binaries = binaries_of(request.param)
-    with EmbeddedPostgres(binaries=binaries) as running:
+    with EmbeddedPostgres(binaries=binaries_of(request.param)) as running:
         yield running
 
 
@@ -194,8 +191,7 @@ def test_the_profile_of_a_recording_leaves_no_time_out(engine: EmbeddedPostgres,
     with recorded(engine, run), loaded(engine) as failed:
         time.sleep(0.5)
     assert failed == []
-    answer = dbdyno("trace", "profile", str(run), "--format", "json")
-    assert answer.returncode == 0, answer.stderr
+    answer = succeeded("trace", "profile", str(run), "--format", "json")
     page = json.loads(answer.stdout)
     lines = page["profile"]["rows"]
     assert sum(line["total_ns"] for line in lines) == page["facts"]["elapsed_ns"]

@@ -14,10 +14,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from record_help import binaries_of, copied, loaded, recorded, session
+from record_help import copied, loaded, recorded, session
 from watch_help import own_server
 
-from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.analysis.traces.compare import compare_traces
@@ -26,7 +25,7 @@ from dbdyno.trace.holders import THINK, WORK, LockWaits, holders
 from dbdyno.trace.report import report_page
 from dbdyno.trace.source import open_traces
 from kernel_probes import require_probes
-from skipped import skipped_on
+from server_binaries import binaries_of
 from slow_storage import SlowStorage
 from soaked import first
 from together import meanwhile, together
@@ -40,9 +39,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
-    with skipped_on(TargetError):
-        binaries = binaries_of(request.param)
-    with own_server(binaries) as running:
+    with own_server(binaries_of(request.param)) as running:
         with session(running) as connection:
             connection.execute("create table hot (id int primary key, n int)")
             connection.execute("insert into hot select g, 0 from generate_series(1, 10) g")

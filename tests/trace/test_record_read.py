@@ -13,18 +13,19 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from record_help import KINDS, OPEN_ENDS, binaries_of, lock_wait, recorded, rows, session
+from record_help import KINDS, OPEN_ENDS, lock_wait, recorded, rows, session
 from watch_help import as_server, place_for_server
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno import _core
-from dbdyno.base.errors import TargetError, TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace.record import status_line
 from dbdyno.trace.record.looks import look_warnings
 from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
+from server_binaries import binaries_of
 from skipped import skipped_on
 from waiting import retried, until
 
@@ -36,9 +37,7 @@ SLEPT = (
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
-    with skipped_on(TargetError):
-        binaries = binaries_of(request.param)
-    with EmbeddedPostgres(binaries=binaries, settings={"compute_query_id": True}) as running:
+    with EmbeddedPostgres(binaries=binaries_of(request.param), settings={"compute_query_id": True}) as running:
         with skipped_on(TraceError):
             _core.read_cost(running.pid)
         yield running
@@ -154,8 +153,7 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
 
 def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     wanted = ["--mode", "read", "--for", "300ms", "--cost-limit", "10", "--out", tmp_path / "run"]
-    answer = dbdyno("trace", "record", "--pid", engine.pid, *wanted)
-    assert answer.returncode == 0, answer.stderr
+    answer = succeeded("trace", "record", "--pid", engine.pid, *wanted)
     assert "one look every" in answer.stderr
     assert "waits of" in answer.stdout
 
@@ -163,8 +161,7 @@ def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres
 def test_who_names_no_mode_reads_and_exact_times_every_wait(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     for words, mode in (((), "read"), (("--exact",), "sites"), (("--exact", "--details"), "sites")):
         run = tmp_path / f"run{len(words)}"
-        answer = dbdyno("trace", "record", "--pid", engine.pid, "--for", "300ms", "--out", run, *words)
-        assert answer.returncode == 0, answer.stderr
+        answer = succeeded("trace", "record", "--pid", engine.pid, "--for", "300ms", "--out", run, *words)
         assert json.loads((run / "manifest.json").read_text())["options"]["mode"] == mode
     for words, said in ((("--exact", "--mode", "read"), "exclude each other"), (("--details",), "add --exact")):
         answer = dbdyno("trace", "record", "--pid", engine.pid, "--out", tmp_path / "not", *words)

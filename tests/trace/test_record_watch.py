@@ -16,7 +16,6 @@ from psycopg.conninfo import make_conninfo
 from record_help import (
     KINDS,
     OPEN_ENDS,
-    binaries_of,
     check_lock_wait,
     check_lock_waits,
     check_sleeps,
@@ -29,7 +28,7 @@ from watch_help import as_server, own_server, place_for_server, registers_taken,
 
 from command_line import dbdyno
 from dbdyno import _core
-from dbdyno.base.errors import TargetError, TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.bench import check_record
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact_waits import ExactWatcher
@@ -38,15 +37,13 @@ from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of
 from kernel_probes import require_probes, require_watchpoints
-from skipped import skipped_on
+from server_binaries import binaries_of
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_watchpoints()
-    with skipped_on(TargetError):
-        binaries = binaries_of(request.param)
-    with own_server(binaries, compute_query_id=True) as running:
+    with own_server(binaries_of(request.param), compute_query_id=True) as running:
         yield running
 
 

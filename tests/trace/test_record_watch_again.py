@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from proxy_help import pgbench
 from record_again_help import fates, logged, under_pgbench
-from record_help import binaries_of, rows, session
+from record_help import rows, session
 from watch_help import command_as_server, own_server, place_for_server, watched
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from kernel_probes import require_watchpoints
+from server_binaries import binaries_of
 from together import together
 
 CYCLES, KILLED = 60, 20

@@ -13,7 +13,7 @@ from proxy_help import asked, database, execute, pgbench, place, proxied, throug
 from psycopg.conninfo import make_conninfo
 from record_help import recorded, rows
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.replay import DIFFERENCES
 from dbdyno.trace.proxy.replay import ReplayOptions, sentences
@@ -41,8 +41,7 @@ def test_a_captured_tpcb_leaves_the_same_sums_in_a_fresh_copy(
     with proxied(engine, run, binds=True) as it:
         pgbench(engine, {**place(engine, it), "dbname": "first"}, "-n", "-M", protocol, "-c", 4, "-j", 2, "-t", 25)
     words = ("--writes", "--speed", "max", "--order", order)
-    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), *words)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded("trace", "replay", run, "--target", make_conninfo("", **copy), *words)
     assert "Same answers" in done.stdout
     assert asked(first, SUMS) == asked(copy, SUMS)
     assert asked(copy, SUMS)[0][4] == 100
@@ -181,8 +180,7 @@ def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgr
         if owner.info.server_version >= 170000:
             owner.execute("revoke select on pg_stat_checkpointer from public")
     dsn = make_conninfo("", **{**copy, "user": "plain", "password": "plain"})
-    done = dbdyno("trace", "replay", run, "--target", dsn, "--speed", "max")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", "replay", run, "--target", dsn, "--speed", "max")
     for what in ("WAL", "temporary files", "checkpoints"):
         assert f"Not known of the target: {what} (permission denied" in done.stdout
 
@@ -279,8 +277,7 @@ def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_pa
     with recorded(engine, server), proxied(engine, wire) as it, through(engine, it) as connection:
         for _ in range(5):
             connection.execute("select pg_sleep(.05)")
-    done = dbdyno("trace", "join", wire, server)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", "join", wire, server)
     assert "most of it at the server" in " ".join(done.stdout.split())
     assert "Timeout:PgSleep" in done.stdout
     told = json.loads(dbdyno("trace", "join", wire, server, "--format", "json").stdout)

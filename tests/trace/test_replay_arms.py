@@ -14,7 +14,7 @@ from proxy_help import database, pgbench, place, proxied, through
 from psycopg.conninfo import make_conninfo
 from record_help import rows, session
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.plan.file import parse_plan
@@ -84,8 +84,7 @@ def test_arms_replay_a_capture_and_the_faster_is_named(engine: EmbeddedPostgres,
     said = " ".join(dbdyno("plan", "check", path).stdout.split())
     assert f"each turn replays {SESSIONS * EACH} transactions of {SESSIONS} session(s) at once" in said
     assert "before each turn 'start' is copied" in said
-    done = dbdyno("run", path, "--out", tmp_path / "runs")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded("run", path, "--out", tmp_path / "runs")
     [run] = [one.parent for one in (tmp_path / "runs").glob("*/manifest.json")] or [tmp_path / "runs"]
     model = json.loads((run / "analysis.json").read_text())
     assert model["verdict"]["decision"] == "faster", model["verdict"]
@@ -114,8 +113,7 @@ def test_a_run_that_was_killed_in_a_turn_goes_on_with_a_copy_made_anew(
     assert until(lambda: databases(engine) == before), "the guardian drops the copy"
     [run] = list(runs.iterdir())
     kept = {one.name: one.stat().st_mtime_ns for one in (run / "blocks").glob("b00000[12].json")}
-    done = dbdyno("run", "--resume", run, "--out", runs)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded("run", "--resume", run, "--out", runs)
     assert kept == {name: (run / "blocks" / name).stat().st_mtime_ns for name in kept}, "not run again"
     counted = rows(run, "select arm, block, count(*) from calls where block > 0 group by all")
     assert sorted(counted) == [(arm, block, SESSIONS * EACH) for arm in ("off", "waits") for block in range(1, 5)]

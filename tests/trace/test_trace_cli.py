@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from trace_evidence import order_entry
 
-from command_line import dbdyno, to_a_closed_pipe
+from command_line import dbdyno, succeeded, to_a_closed_pipe
 
 PAGES = [
     ("sql",),
@@ -55,8 +55,7 @@ def test_a_page_in_every_form(runs: Path, tmp_path: Path, words: tuple[str, ...]
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_a_figure_by_its_suffix(runs: Path, tmp_path: Path, words: tuple[str, ...], suffix: str):
     file = tmp_path / f"figure.{suffix}"
-    done = dbdyno("trace", *words, runs / "before", "-o", file)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", *words, runs / "before", "-o", file)
     assert done.stdout == ""
     head = file.read_bytes()[:60]
     assert (b"<svg" if suffix == "svg" else b"PNG") in head

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from trace_text import BY_SIZE, DATA, needs_data, trace, write_set
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.trace.profile import Request, profile_page
 from dbdyno.trace.source import open_traces, read_trace
 from dbdyno.trace.statements import Request as StatementsRequest
@@ -25,13 +25,6 @@ from waiting import until
 PACKED = [path for path in BY_SIZE if path.suffix in (".bz2", ".gz", ".lzma")]
 """Traces that are there a second time, plain or packed by another program."""
 PLAIN = [path for path in BY_SIZE if path not in PACKED]
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "made.trc"
-    path.write_text(trace())
-    return path
 
 
 def test_the_profile_of_a_file_closes_to_the_microsecond(file: Path):
@@ -101,8 +94,7 @@ def test_ctrl_c_at_any_moment_ends_with_130_and_leaves_nothing_behind(tmp_path: 
 
 def test_an_import_is_a_run_and_is_not_overwritten(file: Path, tmp_path: Path):
     out = tmp_path / "runs" / "orders"
-    done = dbdyno("trace", "import", file, "--out", out)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("trace", "import", file, "--out", out)
     assert "calls" in done.stdout
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["kind"], manifest["status"], manifest["title"]) == (
@@ -146,8 +138,7 @@ def test_the_profile_of_an_import_is_that_of_its_files(file: Path, tmp_path: Pat
 def test_what_is_written_from_an_import_reads_the_same(file: Path, tmp_path: Path):
     run = read_trace(file, tmp_path / "run")
     out = tmp_path / "copy"
-    done = dbdyno("trace", "write", run.path, "--out", out)
-    assert done.returncode == 0, done.stderr
+    succeeded("trace", "write", run.path, "--out", out)
     assert profile_page([str(out)])["profile"] == profile_page([str(file)])["profile"]
     again = dbdyno("trace", "write", run.path, "--out", out)
     assert again.returncode == 2

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from trace_text import trace
 
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError, TraceError
@@ -32,13 +31,6 @@ def limited(*words: object):
     """Run a command in its own process, because a limit applies to the entire process."""
     command = [sys.executable, "-c", LIMITED, *map(str, words)]
     return subprocess.run(command, text=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "made.trc"
-    path.write_text(trace())
-    return path
 
 
 def test_a_half_trace_import_passes_as_whole_after_a_full_disk(big: Path, tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from asking import Browser
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 
 
 def command_of(page: str) -> list[str]:
@@ -31,16 +31,14 @@ def test_a_page_without_a_command_of_its_own_names_the_one_that_prints_it(browse
 
 def test_the_command_of_a_search_gives_its_rows(browser_of: Browser) -> None:
     words = command_of(browser_of.get("/search?q=stock").text)
-    said = dbdyno(*words[1:], "--format", "csv")
-    assert said.returncode == 0, said.stderr
+    said = succeeded(*words[1:], "--format", "csv")
     assert said.stdout == browser_of.get("/search?q=stock&format=csv").text
     assert "update stock set" in dbdyno(*words[1:]).stdout
 
 
 def test_a_page_is_written_as_a_picture_and_a_mistake_names_the_pages(folder: Path, tmp_path: Path) -> None:
     where = ("ui", "--runs", folder / "runs", "--store", folder / "snaps")
-    done = dbdyno(*where, "--page", "/runs", "-o", tmp_path / "runs.svg")
-    assert done.returncode == 0, done.stderr
+    succeeded(*where, "--page", "/runs", "-o", tmp_path / "runs.svg")
     assert "nightly sort" in (tmp_path / "runs.svg").read_text()
     wrong = dbdyno(*where, "--page", "/nowhere")
     assert wrong.returncode != 0 and "/search" in wrong.stderr

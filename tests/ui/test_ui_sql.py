@@ -10,7 +10,7 @@ import pytest
 from asking import Browser, Seen
 from laboratory import FIRST_S, MINUTES
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.evidence.query_model import answer_model
 from dbdyno.evidence.saved_queries import queries_file, save_query, saved_queries
 from dbdyno.ui.stretch import iso
@@ -37,8 +37,7 @@ def ask(browser: Browser, query: str, form: str = "") -> str:
     ),
 )
 def test_the_console_over_snapshots_answers_as_the_command_does(browser_of: Browser, folder: Path, query: str) -> None:
-    said = dbdyno("sql", query, "--run", f"snap:1..{MINUTES + 1}", "--store", folder / "snaps", "--format", "csv")
-    assert said.returncode == 0, said.stderr
+    said = succeeded("sql", query, "--run", f"snap:1..{MINUTES + 1}", "--store", folder / "snaps", "--format", "csv")
     assert ask(browser_of, query, "csv") == said.stdout
     assert len(said.stdout.splitlines()) > 1
 

@@ -12,7 +12,7 @@ import pytest
 from asking import Browser, Seen
 from planted_day import BEGIN_S, DAY_S, LOGGED_S, ORDERS, TARGET, Day, keep_plans
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.ui.stretch import iso
 
@@ -166,8 +166,7 @@ def test_an_experiment_of_a_statement_is_a_plan_that_parses_and_the_command_s(
     page = Seen(of_dropped.get(f"/statement?id={ORDERS}").text)
     link = next(one for one in page.links if one.startswith("/experiment?"))
     shown = of_dropped.get(link).text
-    said = dbdyno("snap", "statement", ORDERS, 1, "last", "--experiment", "--store", dropped / "snaps")
-    assert said.returncode == 0, said.stderr
+    said = succeeded("snap", "statement", ORDERS, 1, "last", "--experiment", "--store", dropped / "snaps")
     plan = parse_plan(said.stdout, dropped / "plan.toml")
     assert [arm.name for arm in plan.arms] == ["as it is", "changed"]
     assert "where customer_id = :v1 order by placed_at desc limit :v2;" in said.stdout

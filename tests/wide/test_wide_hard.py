@@ -13,7 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from wide_lab import WideLab
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.base.errors import WideError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.wide import address
@@ -25,14 +25,12 @@ CHILDREN = 1_000_000
 
 
 def mapped(lab: WideLab, folder: Path, name: str) -> Path:
-    done = dbdyno("wide", "map", lab.dsn, "--name", f"{name}=kids,parents", "-o", folder / "map.toml")
-    assert done.returncode == 0, done.stderr
+    succeeded("wide", "map", lab.dsn, "--name", f"{name}=kids,parents", "-o", folder / "map.toml")
     return folder / "map.toml"
 
 
 def asked(lab: WideLab, map_file: Path, query: str, *more: str) -> str:
-    done = dbdyno("wide", "sql", query, "--map", str(map_file), "--target", lab.dsn, "--format", "csv", *more)
-    assert done.returncode == 0, done.stderr
+    done = succeeded("wide", "sql", query, "--map", str(map_file), "--target", lab.dsn, "--format", "csv", *more)
     return done.stdout
 
 

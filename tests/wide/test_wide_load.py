@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from wide_lab import WideLab
 
-from command_line import dbdyno
+from command_line import dbdyno, succeeded
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from waiting import until
 
@@ -50,18 +50,15 @@ def words(shop: str, lab: WideLab, job: Path, *more: str) -> list[str]:
 
 
 def test_a_join_is_folded_and_read_back_the_same(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
-    done = dbdyno(*words(shop, wide_lab, tmp_path / "job", "--verify", "target"))
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words(shop, wide_lab, tmp_path / "job", "--verify", "target"))
     assert "the table holds exactly what was loaded" in done.stdout
     assert wide_lab.rows("select count(*) from wide where id = 2000") == [(1,)]
     assert wide_lab.rows("select name, no from wide where id = 2000") == [("name 2000", None)]
     shares = wide_lab.rows("select sum(share) from wide where id = 1")
     assert float(shares[0][0]) == sum(n / 8 for n in range(1, CHILDREN + 1) if n % 1999 == 0)
-    again = dbdyno("move", wide_lab.dsn, "--table", "wide", "--to", str(tmp_path / "out"))
-    assert again.returncode == 0, again.stderr
+    again = succeeded("move", wide_lab.dsn, "--table", "wide", "--to", str(tmp_path / "out"))
     assert f"{CHILDREN + 1:,} rows" in again.stdout
-    back = dbdyno("move", str(tmp_path / "out"), "--to", shop, "--table", "back", "--create")
-    assert back.returncode == 0, back.stderr
+    succeeded("move", str(tmp_path / "out"), "--to", shop, "--table", "back", "--create")
     with psycopg.connect(shop) as conn:
         text = "select id, name, score, day, no, amount, share, note from {} q"
         wanted = text.format(f"({QUERY})")
@@ -81,8 +78,7 @@ def test_static_columns_are_proposed_and_found_in_a_job_that_makes_its_own_folde
     assert "--static name,score in a new table stores it once per partition" in refused.stderr
     job = next((tmp_path / "jobs").iterdir())
     assert f"job: jobs/{job.name}; if it is interrupted" in refused.stderr
-    done = dbdyno(*given, "--job", "second", "--create", "--static", "auto", "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*given, "--job", "second", "--create", "--static", "auto", "--verify", "target")
     assert "the table holds exactly what was loaded" in done.stdout
     kinds = "select column_name from system_schema.columns where keyspace_name = '{}' and kind = 'static'"
     kinds += " allow filtering"
@@ -118,8 +114,7 @@ def test_a_loader_that_is_killed_goes_on_and_the_table_is_the_same(
     loader.communicate()
     before = json.loads((job / "load.json").read_bytes())["done"]
     assert 0 < before < CHILDREN
-    done = dbdyno("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
-    assert done.returncode == 0, done.stderr
+    done = succeeded("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
     assert f"{before:,} rows were acknowledged before" in done.stdout
     assert "the table holds exactly what was loaded" in done.stdout
 
@@ -137,16 +132,14 @@ def test_a_node_that_is_killed_ends_the_load_with_a_sentence_and_it_goes_on(
     assert b"Traceback" not in said
     wide_lab.again()
     before = json.loads((job / "load.json").read_bytes())["done"]
-    done = dbdyno("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
-    assert done.returncode == 0, done.stderr + done.stdout
+    done = succeeded("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
     assert "the table holds exactly what was loaded" in done.stdout
     # What it acknowledged within two periods of its commit log went with it: without that, 1,085 rows were lost once.
     assert f"{before:,} of them were written again: a node was started since" in done.stdout
 
 
 def test_the_direct_way_writes_the_same_by_sstables(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
-    done = dbdyno(*words(shop, wide_lab, tmp_path / "job", "--direct", "--verify", "target"))
-    assert done.returncode == 0, done.stderr
+    done = succeeded(*words(shop, wide_lab, tmp_path / "job", "--direct", "--verify", "target"))
     assert "SSTables" in done.stdout and "the table holds exactly what was loaded" in done.stdout
     assert wide_lab.rows("select name, no from wide where id = 2000") == [("name 2000", None)]
 

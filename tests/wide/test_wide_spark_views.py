@@ -15,10 +15,10 @@ from dbdyno.wide.mapping import WideMap, map_of
 from dbdyno.wide.pushdown import plan_scan
 from dbdyno.wide.query_analysis import analyse_query
 from dbdyno.wide.spark import JARS, cause_of, check_scala_version, is_pushed, jars, transpile
-from dbdyno.wide.spark_views import View, view
+from dbdyno.wide.spark_views import view
 
 
-def made(text: str, found: WideMap | None = None) -> View:
+def made(text: str, found: WideMap | None = None) -> str:
     """Return the view for the only scan of a query."""
     found = found or shop()
     ((relation, wanted),) = analyse_query(text, found).scans.values()
@@ -27,26 +27,26 @@ def made(text: str, found: WideMap | None = None) -> View:
 
 
 def test_a_parent_is_one_row_for_each_partition_and_a_child_has_clustering_columns() -> None:
-    assert made("select name from customers").sql == (
+    assert made("select name from customers") == (
         "select `name` as `name` from (select `customer_id`, max(`name`) as `name` from s group by `customer_id`)"
     )
-    assert made("select order_no from orders").sql == (
+    assert made("select order_no from orders") == (
         "select `order_no` as `order_no` from s where cast(`order_date` as string) is not null"
     )
 
 
 def test_elements_are_exploded_with_what_tells_them_apart() -> None:
-    tags = made("select * from orders_tags").sql
+    tags = made("select * from orders_tags")
     assert "_dbdyno_at as `position`" in tags
     assert "from s lateral view posexplode(`tags`) _dbdyno as _dbdyno_at, _dbdyno_value where" in tags
-    assert "explode(map_entries(`attrs`))" in made("select * from orders_attrs").sql
-    phones = made("select * from customers_phones").sql
+    assert "explode(map_entries(`attrs`))" in made("select * from orders_attrs")
+    phones = made("select * from customers_phones")
     assert "(select `customer_id`, max(`phones`) as `phones` from s group by `customer_id`) lateral view" in phones
-    assert made("select street from customers_home").sql.endswith("where `home` is not null")
+    assert made("select street from customers_home").endswith("where `home` is not null")
 
 
 def test_a_decimal_is_held_to_the_type_that_the_map_names() -> None:
-    sql = made("select amount from orders").sql
+    sql = made("select amount from orders")
     assert "cast(`amount` as decimal(38,10)) is distinct from `amount`, raise_error('dbdyno: " in sql
 
 

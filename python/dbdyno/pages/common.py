@@ -82,6 +82,11 @@ def decision_head(model: Mapping[str, Any], kind: str, title: str, about: str = 
     )
 
 
+def model_head(model: Mapping[str, Any], kind: str, title: str, name: str, about: str = "") -> Head:
+    """Return the head of a page of a modelled machine, with the model's sentences."""
+    return Head(kind, title, name, about, sentences=reading.sentences(model), section=kind)
+
+
 def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:
     """Return figures of these kinds for a model; the renderer leaves out a figure that has no data."""
     return tuple(Figure(kind, model) for kind in kinds)

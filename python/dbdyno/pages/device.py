@@ -20,7 +20,9 @@ def fit(model: Analysis) -> Page:
     return Page(
         Head("Device", fmt.line(model.get("title") or "a device", 200), "device_fit", section="Device"),
         (
-            Section("fit", "The fit", tables=tuple(one for one in tables if one.rows), sentences=_sentences(model)),
+            Section(
+                "fit", "The fit", tables=tuple(one for one in tables if one.rows), sentences=reading.sentences(model)
+            ),
             Section("toml", "The device", text=fmt.text(model.get("toml") or ""), text_title="The device as TOML"),
         ),
         data=lambda: data(JOBS, jobs) if jobs else data(COMPARED, rows),
@@ -45,16 +47,12 @@ def replay(model: Analysis) -> Page:
                 "times",
                 "Times of requests",
                 tables=(_comparison_table(rows, "On the device, and in the trace"),),
-                sentences=_sentences(model),
+                sentences=reading.sentences(model),
             ),
             Section("trace", "What was replayed", tables=(table("", columns("what:text value:words"), facts),)),
         ),
         data=lambda: data(COMPARED, rows),
     )
-
-
-def _sentences(model: Analysis) -> tuple[str, ...]:
-    return tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences"))
 
 
 def _jobs(jobs: list[TableRow]) -> Table:

@@ -193,7 +193,7 @@ def _calibration(model: Analysis) -> Page:
                 "fit",
                 "The fit",
                 tables=tuple(one for one in tables if one.rows),
-                sentences=tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences")),
+                sentences=reading.sentences(model),
             ),
             Section("toml", "For a machine", text=fmt.text(model.get("toml") or ""), text_title="The device as TOML"),
         ),

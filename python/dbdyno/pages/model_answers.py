@@ -10,13 +10,12 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.page import Head, Page, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.pages.common import columns, figures, flat_table, table
+from dbdyno.pages.common import columns, figures, flat_table, model_head, table
 from dbdyno.pages.reading import Analysis
 
 
 def _head(model: Analysis, kind: str, name: str) -> Head:
-    said = tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences"))
-    return Head(kind, fmt.line(model.get("title") or kind, 200), name, sentences=said, section=kind)
+    return model_head(model, kind, fmt.line(model.get("title") or kind, 200), name)
 
 
 def analysis(model: Analysis) -> Page:

@@ -18,7 +18,7 @@ POINTS = ("curve", "x", "value", "low", "high")
 def claim_map(model: Analysis) -> Page:
     """Return the page about a claim's quantity over the parameters that its source does not state."""
     points = reading.entries(model, "points")
-    said = tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences"))
+    said = reading.sentences(model)
     words = {key: fmt.line(model.get(key) or key, 100) for key in ("parameter", "quantity")}
     shown = columns("curve:text x:words value:words interval:words")
     facts = fmt.line(model.get("facts") or "", 300)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.page import Cell, Head, Page, Row, Section, Table, Tone
+from dbdyno.page import Cell, Page, Row, Section, Table, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.pages.common import columns, data, table
+from dbdyno.pages.common import columns, data, model_head, table
 from dbdyno.pages.reading import Analysis
 
 PREDICTED = ("arm", "sessions", "calibrated", "metric", "live", "low", "high", "model", "error", "inside")
@@ -25,13 +25,7 @@ def calibration_page(model: Analysis) -> Page:
     statements = columns("text:text:statement user:ns:user_CPU system:ns:system_CPU wal:bytes:log")
     costs = [_statement(row) for row in reading.entries(model, "statements")]
     return Page(
-        Head(
-            "Calibrated machine",
-            fmt.line(model.get("title") or "a machine"),
-            "calibrated_machine",
-            sentences=tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences")),
-            section="Calibrated machine",
-        ),
+        model_head(model, "Calibrated machine", fmt.line(model.get("title") or "a machine"), "calibrated_machine"),
         (
             Section(
                 "parameters",
@@ -71,14 +65,7 @@ def prediction_page(model: Analysis) -> Page:
     arms = reading.entries(model, "arms")
     about = f"{fmt.line(model.get('machine') or '', 200)}; run {fmt.line(model.get('run') or '', 200)}"
     return Page(
-        Head(
-            "Prediction",
-            fmt.line(model.get("title") or "a prediction", 200),
-            "prediction",
-            about,
-            sentences=tuple(fmt.line(text, 400) for text in reading.strings(model, "sentences")),
-            section="Prediction",
-        ),
+        model_head(model, "Prediction", fmt.line(model.get("title") or "a prediction", 200), "prediction", about),
         (
             Section(
                 "errors",

@@ -125,6 +125,11 @@ def strings(data: Any, *keys: str) -> list[str]:
     return [str(entry) for entry in listed if entry not in (None, "")]
 
 
+def sentences(data: Any) -> tuple[str, ...]:
+    """Return the sentences of a model or of a part of one, each in a line of at most 400 characters."""
+    return tuple(fmt.line(text, 400) for text in strings(data, "sentences"))
+
+
 def rows(entry: Mapping[str, Any], where: str, needed: Sequence[str], optional: Sequence[str] = ()) -> list[TableRow]:
     """Return parallel arrays as one dict per position; positions where a needed number is null are left out.
 

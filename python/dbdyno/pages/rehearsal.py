@@ -39,7 +39,7 @@ def page(model: Analysis) -> Page:
         word=fmt.line(verdict.get("word") or ""),
         tone=TONES.get(str(verdict.get("tone")), "even"),
         headline=fmt.line(verdict.get("headline") or "", 400),
-        sentences=tuple(fmt.line(one, 400) for one in reading.strings(verdict, "sentences")),
+        sentences=reading.sentences(verdict),
         next=fmt.line(verdict.get("next") or "", 400),
         chips=tuple(_chips(model)),
         section="Verdict",

@@ -38,7 +38,7 @@ def replay_section(model: Analysis) -> Section | None:
         "replay",
         "The load as it was",
         about,
-        sentences=tuple(fmt.line(one, 400) for one in reading.strings(replay, "sentences")),
+        sentences=reading.sentences(replay),
         tables=(
             common.table("", _PACE, [_pace(row) for row in rows]),
             common.table("On the server, by turn", _SERVER, [_server(row) for row in rows]),

@@ -117,7 +117,7 @@ def _head(model: Analysis) -> Head:
         word=word,
         tone=_TONES.get(word, "bad"),
         headline=finding or "no reset, no restart, no crash, nothing pushed out",
-        sentences=tuple(fmt.line(one, 400) for one in reading.strings(verdict, "sentences")),
+        sentences=reading.sentences(verdict),
         next=fmt.line(verdict.get("next") or "", 300),
         chips=tuple(_chips(facts)),
         alerts=((f"{alerts} to know", "warnings"),) if alerts else (),

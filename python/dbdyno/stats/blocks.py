@@ -169,7 +169,6 @@ def compare_blocks(
         level=level,
         threshold=threshold,
         p=e.p,
-        q=e.p,
         sd_log=e.sd,
         standard_error=e.error,
         blocks=a.size,

@@ -37,6 +37,7 @@ from dbdyno.stats.arrays import Floats
 from dbdyno.stats.distributions import t_quantile
 from dbdyno.stats.level_chances import chances_steady, classify
 from dbdyno.stats.level_models import SIDE_LEAST, clip_outliers, evidence
+from dbdyno.stats.means import RatioEstimate
 
 LEAST = 8
 """Smallest number of values in which a change or a drift is searched for."""
@@ -45,45 +46,28 @@ TRIALS = 199
 RHO_MOST, OFF_MOST = 0.9, 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A lasting change of level.
+@dataclass(frozen=True)
+class Change(RatioEstimate):
+    """A lasting change of level, with the ratio of the levels (Welch) and the p of a series without this change.
 
     Attributes:
         at: Index of the first value on the new level.
-        ratio: New level divided by the old one.
-        low: Lower end of the interval of `ratio` (Welch).
-        high: Upper end of the interval of `ratio` (Welch).
-        p: p value of the hypothesis that the series does not have this change.
         first: Index of the first value at which the change may have begun.
         last: Index of the last value at which the change may have begun.
     """
 
     at: int
-    ratio: float
-    low: float
-    high: float
-    p: float
     first: int
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A change of level that may have been gradual.
+@dataclass(frozen=True)
+class Drift(RatioEstimate):
+    """A change of level along a straight line, which may have been gradual, with the p of a steady level.
 
-    Attributes:
-        ratio: Level at the last value divided by the level at the first, along a straight line.
-        low: Lower end of the interval of `ratio`.
-        high: Upper end of the interval of `ratio`.
-        p: p value of the hypothesis that the level is steady.
-        step: A single step that explains the series as well, or None if a step is rejected.
+    `step` is a single step that explains the series as well, or None if a step is rejected.
     """
 
-    ratio: float
-    low: float
-    high: float
-    p: float
     step: Change | None
 
 
@@ -270,7 +254,8 @@ def _change(
     df = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1)) if a + b > 0 else 1.0
     half = t_quantile(max(df / fewer, 1.0), 0.5 + level / 2) * math.sqrt(a + b)
     first, last = _begin_range(logs[before:after], at - before, level, rho, rng)
-    return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p, before + first, before + last)
+    ratio = math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+    return Change(*ratio, p, at, before + first, before + last)
 
 
 def _drift(logs: Floats, at: int | None, level: float, p: float, rng: np.random.Generator) -> Drift:

@@ -49,10 +49,10 @@ class ClassicalTest:
 
     test: str
     statistic: float
-    df: float | None
-    log10_p: float
-    effect: str
-    effect_value: float
+    df: float | None = None
+    log10_p: float = math.nan
+    effect: str = ""
+    effect_value: float = math.nan
     low: float = math.nan
     high: float = math.nan
     note: str = NOTE
@@ -158,14 +158,8 @@ def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity
         variance = n * m / 12 * ((total + 1) - tie_term / (total * (total - 1)))
         apart = max(abs(u - n * m / 2) - (0.5 if continuity else 0.0), 0.0)
         log10_p = normal_log10_p(apart / math.sqrt(variance)) if variance > 0 else 0.0
-    return ClassicalTest(
-        test="Mann-Whitney U",
-        statistic=u,
-        df=None,
-        log10_p=log10_p,
-        effect=f"a wait of the second arm is the longer in {100 * chance:.1f} % of the pairs",
-        effect_value=chance,
-    )
+    effect = f"a wait of the second arm is the longer in {100 * chance:.1f} % of the pairs"
+    return ClassicalTest("Mann-Whitney U", u, log10_p=log10_p, effect=effect, effect_value=chance)
 
 
 def _mwu_exact(u: int, n: int, m: int) -> float:
@@ -224,14 +218,8 @@ def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] 
         log10_p = _ks_exact(tied, n, m, largest)
     else:
         log10_p = kolmogorov_log10_p(d, n, m)
-    return ClassicalTest(
-        test="Kolmogorov-Smirnov D",
-        statistic=d,
-        df=None,
-        log10_p=log10_p,
-        effect=f"the distribution functions are at most {d:.4f} apart",
-        effect_value=d,
-    )
+    effect = f"the distribution functions are at most {d:.4f} apart"
+    return ClassicalTest("Kolmogorov-Smirnov D", d, log10_p=log10_p, effect=effect, effect_value=d)
 
 
 def _ks_exact(tied: NDArray[np.int64], n: int, m: int, largest: int) -> float:

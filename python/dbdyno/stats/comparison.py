@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
@@ -10,7 +11,7 @@ from dbdyno.base.notebook import facts_table
 Decision = Literal["faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockComparison:
     """Comparison of two arms on one metric over the blocks. Ratios are other / base; values are NaN if not defined.
 
@@ -39,17 +40,17 @@ class BlockComparison:
     ratio: float
     low: float
     high: float
-    boot_low: float
-    boot_high: float
+    boot_low: float = math.nan
+    boot_high: float = math.nan
     level: float
     threshold: float
     p: float
-    q: float
+    q: float = math.nan
     sd_log: float
     standard_error: float
     blocks: int
-    blocks_missing: int
-    lag1: float
+    blocks_missing: int = 0
+    lag1: float = math.nan
     inflation: float
     effective_blocks: float
     least_p: float

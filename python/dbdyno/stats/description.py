@@ -16,27 +16,12 @@ from typing import Any
 from dbdyno import _core
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import column, labels
-from dbdyno.stats.quantiles import is_supported
+from dbdyno.stats.quantiles import Quantile, is_supported
 
 QUARTILES = (0.25, 0.5, 0.75)
 TAIL = (0.9, 0.95, 0.99, 0.999, 0.9999)
 QUANTILES = (*QUARTILES, *TAIL)
 NOTE = "intervals assume independent values"
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """A type 7 quantile with its order-statistic interval; NaN if too few values lie beyond it."""
-
-    q: float
-    value: float
-    low: float
-    high: float
-
-    @property
-    def name(self) -> str:
-        """Return the quantile's name, such as `p99.9` for 0.999."""
-        return f"p{self.q * 100:.10g}"
 
 
 @dataclass(frozen=True, slots=True)

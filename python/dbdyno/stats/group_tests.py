@@ -24,6 +24,7 @@ from dbdyno.stats.classical import (
 )
 from dbdyno.stats.description import BlockValue, Description, Group
 from dbdyno.stats.distributions import chi2_log10_p, f_log10_p
+from dbdyno.stats.means import RatioEstimate
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.unpaired import compare_unpaired
 from dbdyno.stats.wording import percent
@@ -64,7 +65,7 @@ def _where_defined(name: str, test: Callable[[], ClassicalTest]) -> ClassicalTes
     try:
         return test()
     except StatsError as error:
-        return ClassicalTest(name, math.nan, None, math.nan, "", math.nan, note=f"not defined: {error.message}")
+        return ClassicalTest(name, math.nan, note=f"not defined: {error.message}")
 
 
 def _two(described: Description, a: Group, b: Group) -> list[ClassicalTest]:
@@ -165,15 +166,8 @@ def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
     rest = math.fsum((1 - w / total) ** 2 / (g.n - 1) for w, g in zip(weights, groups, strict=True))
     f = (spread / (k - 1)) / (1 + 2 * (k - 2) / (k * k - 1) * rest)
     within = (k * k - 1) / (3 * rest)
-    return ClassicalTest(
-        test="Welch F",
-        statistic=f,
-        df=float(k - 1),
-        log10_p=f_log10_p(f, k - 1, within),
-        effect=f"{within:.6g} degrees of freedom within",
-        effect_value=within,
-        note=NOTE,
-    )
+    effect = f"{within:.6g} degrees of freedom within"
+    return ClassicalTest("Welch F", f, float(k - 1), f_log10_p(f, k - 1, within), effect, within, note=NOTE)
 
 
 def kruskal_wallis(described: Description) -> ClassicalTest:
@@ -195,29 +189,20 @@ def kruskal_wallis(described: Description) -> ClassicalTest:
     if tied <= 0:
         raise StatsError("the values do not vary", next_step="choose another column")
     h /= tied
+    log10_p, share = chi2_log10_p(h, len(groups) - 1), h / (n - 1)
     return ClassicalTest(
-        test="Kruskal-Wallis H",
-        statistic=h,
-        df=float(len(groups) - 1),
-        log10_p=chi2_log10_p(h, len(groups) - 1),
-        effect=f"epsilon squared {h / (n - 1):.3g}",
-        effect_value=h / (n - 1),
-        note=NOTE,
+        "Kruskal-Wallis H", h, float(len(groups) - 1), log10_p, f"epsilon squared {share:.3g}", share, note=NOTE
     )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupComparison:
+@dataclass(frozen=True)
+class GroupComparison(RatioEstimate):
     """Comparison of two groups over blocks on one statistic (`mean`, `p50`, ...): the second group over the first.
 
     Attributes:
         metric: Name of the statistic.
         first: Its value in the first group.
         second: Its value in the second group.
-        ratio: Second over first.
-        low: Lower end of the interval of `ratio`.
-        high: Upper end of the interval of `ratio`.
-        p: Two-sided p of no difference.
         blocks: Number of pairs of blocks if `paired`, else the smaller number of blocks of a group.
         paired: True if blocks that hold both groups were compared.
         sentence: The answer as a sentence.
@@ -226,10 +211,6 @@ class GroupComparison:
     metric: str
     first: float
     second: float
-    ratio: float
-    low: float
-    high: float
-    p: float
     blocks: int
     paired: bool
     sentence: str
@@ -321,7 +302,7 @@ def _answer(
     else:
         sentence = f"cannot tell the {metric} of {names[1]} from that of {names[0]}"
         sentence += f": {_change(ratio)}"
-    return GroupComparison(metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})")
+    return GroupComparison(ratio, low, high, p, metric, first, second, blocks, paired, f"{sentence} ({span})")
 
 
 def _change(ratio: float) -> str:

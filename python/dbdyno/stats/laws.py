@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats
 from dbdyno.stats.distributions import t_quantile
+from dbdyno.stats.means import Estimate
 from dbdyno.stats.scalability import usl
 
 LEVELS_LEAST = 4
@@ -34,15 +35,6 @@ FARTHEST = 0.1
 """Largest relative deviation from a level, beyond the uncertainty of that level, at which a law is accepted."""
 FARTHEST_UNSURE = 0.25
 """Largest relative deviation from a level at which a law is accepted, however uncertain that level is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A parameter with the ends of its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,38 @@
-"""Mean of a few independent values, with its interval."""
+"""Mean of a few independent values, with its interval; estimates with intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from dbdyno.stats.distributions import t_quantile
+
+
+@dataclass(frozen=True)
+class RatioEstimate:
+    """A ratio of two values with its interval and its test; values are NaN if not known.
+
+    Attributes:
+        ratio: The new or second value divided by the old or first one.
+        low: Lower end of the interval of `ratio`.
+        high: Upper end of the interval of `ratio`.
+        p: Two-sided p of no difference.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated value with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def mean_interval(values: Iterable[float], level: float) -> tuple[float, float, float]:

@@ -18,17 +18,28 @@ VALUES_BEYOND_MIN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class QuantileInterval:
+class Quantile:
+    """A type 7 quantile with its order-statistic interval; NaN if too few values lie beyond it."""
+
+    q: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:
+        """Return the quantile's name, such as `p99.9` for 0.999."""
+        return f"p{self.q * 100:.10g}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileInterval(Quantile):
     """A quantile with its distribution-free interval, in the units of the values.
 
     `low` or `high` is NaN if there are too few values on that side for a bound. The interval assumes independent
     values, as `note` says: for latencies of one session it is far too narrow.
     """
 
-    q: float
-    value: float
-    low: float
-    high: float
     level: float
     coverage: float
     count: int

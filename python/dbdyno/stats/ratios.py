@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import independence
 from dbdyno.stats.distributions import t_cdf, t_quantile
+from dbdyno.stats.means import RatioEstimate
 
 ROUNDS_LEAST = 6
 """Smallest number of rounds from which the autocorrelation of neighbouring rounds can be estimated."""
@@ -76,26 +77,18 @@ class Ratio:
         return self.value * math.exp(-half), self.value * math.exp(half)
 
 
-@dataclass(frozen=True, slots=True)
-class RatioComparison:
+@dataclass(frozen=True)
+class RatioComparison(RatioEstimate):
     """Comparison of two ratios, other over base.
 
     Attributes:
         base: The ratio of the base.
         other: The other ratio.
-        ratio: other divided by base; NaN if one of them is 0.
-        low: Lower end of the interval of `ratio`; NaN if there is none.
-        high: Upper end of the interval of `ratio`; NaN if there is none.
-        p: Two-sided p of no difference; NaN if unknown.
         larger: Probability that a round of other has the larger value.
     """
 
     base: Ratio
     other: Ratio
-    ratio: float
-    low: float
-    high: float
-    p: float
     larger: float
 
 
@@ -148,23 +141,23 @@ def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioCo
     nothing = (math.nan, math.nan, math.nan)
     enough = min(base.rounds, other.rounds) >= ROUNDS_LEAST
     if math.isnan(base.value) or math.isnan(other.value):
-        return RatioComparison(base, other, *nothing, math.nan, larger)
+        return RatioComparison(*nothing, math.nan, base, other, larger)
     if base.above <= 0 or other.above <= 0:
         p = _one_sided(base, other) if enough else math.nan
-        return RatioComparison(base, other, *nothing, p, larger)
+        return RatioComparison(*nothing, p, base, other, larger)
     ratio = other.value / base.value
     errors = base.error**2, other.error**2
     error = math.sqrt(sum(errors))
     df = _df(base, other)
     if not enough or math.isnan(error):
-        return RatioComparison(base, other, ratio, math.nan, math.nan, math.nan, larger)
+        return RatioComparison(ratio, math.nan, math.nan, math.nan, base, other, larger)
     if df < 1:
         p = _of_difference(base, other)
-        return RatioComparison(base, other, ratio, math.nan, math.nan, p, larger)
+        return RatioComparison(ratio, math.nan, math.nan, p, base, other, larger)
     log = math.log(ratio)
     half = min(t_quantile(df, 0.5 + level / 2) * error, 700.0)
     p = 2.0 * t_cdf(df, -abs(log) / error) if error > 0 else float(log == 0)
-    return RatioComparison(base, other, ratio, math.exp(log - half), math.exp(log + half), min(p, 1.0), larger)
+    return RatioComparison(ratio, math.exp(log - half), math.exp(log + half), min(p, 1.0), base, other, larger)
 
 
 def _df(base: Ratio, other: Ratio) -> float:

@@ -18,22 +18,17 @@ from dbdyno import _core
 from dbdyno.base.json_types import JsonObject
 from dbdyno.stats.arrays import Floats, complete_rows
 from dbdyno.stats.distributions import f_log10_p, t_log10_p, t_quantile
+from dbdyno.stats.scalability import NOTE, Parameter
 
-NOTE = "assumes independent rows"
 INTERCEPT = "(Intercept)"
 
 
 @dataclass(frozen=True, slots=True)
-class Coefficient:
-    """One line of the table: estimate, standard error, t, log10 of the two-sided p, and interval."""
+class Coefficient(Parameter):
+    """One line of the table: a parameter with its t and the log10 of its two-sided p."""
 
-    name: str
-    estimate: float
-    error: float
     t: float
     log10_p: float
-    low: float
-    high: float
 
     @property
     def p(self) -> float:
@@ -128,7 +123,7 @@ def _coefficient(name: str, estimate: float, error: float, df: int, reach: float
     if math.isnan(error):
         t = math.nan
     half = reach * error
-    return Coefficient(name, estimate, error, t, t_log10_p(t, df), estimate - half, estimate + half)
+    return Coefficient(name, estimate, error, estimate - half, estimate + half, t, t_log10_p(t, df))
 
 
 def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> JsonObject:

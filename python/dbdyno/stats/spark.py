@@ -30,10 +30,9 @@ from dbdyno.stats.description import (
     Description,
     Group,
     LongestValue,
-    Quantile,
     Ranks,
 )
-from dbdyno.stats.quantiles import is_supported, quantile, quantile_interval
+from dbdyno.stats.quantiles import Quantile, is_supported, quantile, quantile_interval
 from dbdyno.stats.samples import Counts
 
 APPROXIMATE = "quantiles and ranks are from log buckets, within 0.4 % of each value"

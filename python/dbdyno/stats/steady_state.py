@@ -14,17 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WINDOW = 5
-RANGE_MOST = 0.20
-SLOPE_MOST = 0.10
+WINDOW, RANGE_MOST, SLOPE_MOST = 5, 0.20, 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """The last rounds: their mean, their range and the rise of their line (signed), both as shares of the mean."""
+    """The last rounds: their range and the rise of their line (signed), both as shares of their mean."""
 
-    rounds: int
-    mean: float
     range: float
     rise: float
     steady: bool
@@ -40,7 +36,7 @@ def steadiness(values: Sequence[float]) -> Steadiness | None:
     across = sum((at - middle) ** 2 for at in range(WINDOW))
     slope = sum((at - middle) * value for at, value in enumerate(last)) / across
     wide, rise = (max(last) - min(last)) / mean, slope * (WINDOW - 1) / mean
-    return Steadiness(len(values), mean, wide, rise, wide <= RANGE_MOST and abs(rise) <= SLOPE_MOST)
+    return Steadiness(wide, rise, wide <= RANGE_MOST and abs(rise) <= SLOPE_MOST)
 
 
 def steady_after(values: Sequence[float]) -> int | None:

@@ -19,19 +19,17 @@ from numpy.typing import NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.distributions import t_cdf, t_quantile
+from dbdyno.stats.means import Estimate
 
 Floats = NDArray[np.float64]
 LARGEST_R = 0.8
 LEAST_FREEDOM = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The difference of two means, its interval, the two-sided p, its standard error and degrees of freedom."""
+@dataclass(frozen=True)
+class Difference(Estimate):
+    """The difference of two means with the two-sided p, its standard error and degrees of freedom."""
 
-    value: float
-    low: float
-    high: float
     p: float
     error: float
     freedom: float

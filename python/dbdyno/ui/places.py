@@ -42,7 +42,7 @@ class Server:
     name: str
     store: Store
     target: str
-    preparer: Preparer | None = None
+    preparer: Preparer | None
 
     def prepare(self, chain: list[Snapshot]) -> None:
         """Check that the sums between these snapshots exist, so that a page need not wait for them.

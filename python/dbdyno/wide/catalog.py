@@ -14,10 +14,7 @@ from dbdyno.base.errors import WideError
 from dbdyno.wide.types import Kind, parse
 
 PARTITION, CLUSTERING, STATIC, REGULAR = "partition_key", "clustering", "static", "regular"
-_COLUMNS = (
-    "select table_name, column_name, kind, position, type, clustering_order from system_schema.columns"
-    " where keyspace_name = %s"
-)
+_COLUMNS = "select table_name, column_name, kind, position, type from system_schema.columns where keyspace_name = %s"
 _TYPES = "select type_name, field_names, field_types from system_schema.types where keyspace_name = %s"
 _INDEXES = "select table_name, kind, options from system_schema.indexes where keyspace_name = %s"
 
@@ -29,7 +26,6 @@ class WideColumn:
     name: str
     role: str
     kind: Kind
-    descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,8 +58,8 @@ def read_keyspace(session: Any, keyspace: str) -> dict[str, WideTable]:
     """
     fields = {name: list(zip(names, kinds, strict=True)) for name, names, kinds in session.execute(_TYPES, [keyspace])}
     found: dict[str, list[tuple[int, WideColumn]]] = {}
-    for table, column, role, position, kind, order in session.execute(_COLUMNS, [keyspace]):
-        made = WideColumn(column, role, parse(kind, fields), order == "desc")
+    for table, column, role, position, kind in session.execute(_COLUMNS, [keyspace]):
+        made = WideColumn(column, role, parse(kind, fields))
         found.setdefault(table, []).append((position, made))
     if not found:
         raise WideError("contains no table", where=keyspace, next_step="name a keyspace with tables")

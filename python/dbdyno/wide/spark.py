@@ -165,7 +165,10 @@ class SparkAnswer(Closeable):
             self.question = analyse_query(text, self.map)
             self.scans = scan_plans(self.question, self.map, filtering)
             self._sql = transpile(self.question.sql)
-            made = {name: _view(one.scan, name) for name, one in self.scans.items()}
+            made = {
+                name: view(one.scan.relation, one.scan.table, one.scan.columns, f"{name}_source")
+                for name, one in self.scans.items()
+            }
             self._spark = spark
             if spark is None:
                 self._spark = open_spark_session(master)
@@ -186,12 +189,12 @@ class SparkAnswer(Closeable):
         """Return the column names of the answer."""
         return list(self._frame.columns)
 
-    def _views(self, made: dict[str, tuple[str, bool]]) -> None:
-        if any(inets for _, inets in made.values()):
+    def _views(self, made: dict[str, str]) -> None:
+        if any(f"{INET}(" in sql for sql in made.values()):
             # An expression, so that executors need none of dbdyno's modules.
             self._spark.udf.register(INET, lambda text: text and str(__import__("ipaddress").ip_address(text)))
         with self._errors():
-            for name, (sql, _) in made.items():
+            for name, sql in made.items():
                 scan = self.scans[name].scan
                 options = {"table": scan.table.name, "keyspace": self._where.keyspace}
                 options["pushdown"] = str(is_pushed(scan, self._filtering)).lower()
@@ -302,11 +305,6 @@ def is_pushed(scan: Scan, filtering: bool) -> bool:
 def _column(scan: Scan, name: str) -> str:
     mapped = scan.relation.column(name)
     return mapped.of if mapped is not None else ""
-
-
-def _view(scan: Scan, name: str) -> tuple[str, bool]:
-    made = view(scan.relation, scan.table, scan.columns, f"{name}_source")
-    return made.sql, made.inets
 
 
 def transpile(sql: str) -> str:

@@ -31,14 +31,6 @@ _WHOLE_SQL = {"tinyint", "smallint", "integer", "bigint"}
 
 
 @dataclass(frozen=True)
-class View:
-    """SELECT over a source; `inets` is True if it needs the function `INET`."""
-
-    sql: str
-    inets: bool
-
-
-@dataclass(frozen=True)
 class _Value:
     """Spark expression of a column, and a guard condition that must hold for the value to be correct."""
 
@@ -46,7 +38,7 @@ class _Value:
     guard: str = ""
 
 
-def view(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], source: str) -> View:
+def view(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], source: str) -> str:
     """Return the SELECT of an SQL table with only these columns.
 
     Raises:
@@ -57,8 +49,7 @@ def view(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], 
     guards = [value.guard for _, value in made if value.guard]
     place, more = _place(relation, table, columns, source)
     where = " and ".join([*more, *guards])
-    sql = f"select {chosen} from {place}" + (f" where {where}" if where else "")  # noqa: S608 (quoted names)
-    return View(sql, f"{INET}(" in sql)
+    return f"select {chosen} from {place}" + (f" where {where}" if where else "")  # noqa: S608 (quoted names)
 
 
 def _place(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], source: str) -> tuple[str, list[str]]:

@@ -41,18 +41,15 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
     if len(other_options["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
     goal = load_request(other_options["tables"][0], other_options)
-    again, compare = level in ("source", "target"), level == "target"
     if other_options["job"] is not None:
         _as_job(source, to, level, options, other_options, goal)
         return
     with file_or_stdin(source) as path:
         if other_options["dry_run"]:
-            for line in describe_load(
-                Postgres.open(to, keep_first=True), path, goal, options, read_again=again, compare=compare
-            ):
+            for line in describe_load(Postgres.open(to, keep_first=True), path, goal, options, level):
                 click.echo(line)
             return
-        show(load_files(Postgres.open(to, keep_first=True), path, goal, options, read_again=again, compare=compare))
+        show(load_files(Postgres.open(to, keep_first=True), path, goal, options, level))
 
 
 def _as_job(

@@ -85,7 +85,6 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
         raise click.UsageError("name the table to load with one --table")
     _refuse_into(other_options)
     goal = load_request(other_options["tables"][0], other_options)
-    again, compare = level in ("source", "target"), level == "target"
     if other_options["job"] is not None:
         refuse_as_job(source, other_options)
         with shared.report_interruption(Path(other_options["job"])):
@@ -96,7 +95,7 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
             for line in describe_load(MariaDB.open(to), path, goal):
                 click.echo(line)
             return
-        show(load_files(MariaDB.open(to), path, goal, options, read_again=again, compare=compare))
+        show(load_files(MariaDB.open(to), path, goal, options, level))
 
 
 def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:

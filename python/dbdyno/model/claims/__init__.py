@@ -85,12 +85,7 @@ def measure_map(
     """
     from dbdyno.model.claims.map import draw_map
 
-    if replications < 2:
-        raise ModelError(
-            "expected 2 replications or more: one has no interval",
-            where="--replications",
-            next_step="write for example --replications 10",
-        )
+    _refuse_few(replications)
     if name.upper() not in MAPS:
         raise ModelError(
             f"there is no map of a claim named {name!r}", where="CLAIM", next_step=f"use one of {', '.join(MAPS)}"
@@ -130,12 +125,7 @@ def measure_claims(
         TargetError: the workers or their scheduler are gone.
         ModelError: a name is not the name of a claim, or there are fewer than 2 replications.
     """
-    if replications < 2:
-        raise ModelError(
-            "expected 2 replications or more: one has no interval",
-            where="--replications",
-            next_step="write for example --replications 10",
-        )
+    _refuse_few(replications)
     limit = max(GROWTH * replications if limit is None else limit, replications)
     wanted = claims(only)
     found = []
@@ -194,3 +184,10 @@ def _held(
             if entry["steady"] or number >= most:
                 return {**entry, "replications": number, "seconds": round(time.monotonic() - begun, 2)}
             number = min(2 * number, most)
+
+
+def _refuse_few(replications: int) -> None:
+    """Raise a `ModelError` if there are fewer than 2 replications."""
+    if replications < 2:
+        said = "expected 2 replications or more, which an interval needs"
+        raise ModelError(said, where="--replications", next_step="write for example --replications 10")

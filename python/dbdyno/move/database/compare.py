@@ -16,16 +16,15 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.base.errors import MoveError
-from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry
 from dbdyno.move.database.rows import is_sent_as_text, read_sql, without_masks
 from dbdyno.move.database.schema import LEFT_OUT, by_stage, statements_of
 from dbdyno.move.database.target import settings_sql
+from dbdyno.move.database.work import Job
 from dbdyno.move.engines.postgres.source import application_name, session_settings
 from dbdyno.move.ledger.folder import MODULUS, Ledger
 from dbdyno.move.nouns import with_noun
-from dbdyno.move.reading.progress import Show
-from dbdyno.move.reading.run import JobOptions, Plan
+from dbdyno.move.reading.run import Plan
 from dbdyno.move.reading.splits import TID_RANGES_SINCE, split
 
 SIZES_SQL = """
@@ -49,19 +48,13 @@ def sums_of(ledger: Ledger, plan: Plan) -> list[Sum]:
     return found
 
 
-def read_again(
-    target: Postgres,
-    conn: psycopg.Connection[Any],
-    plan: Plan,
-    options: JobOptions,
-    encoding: str,
-    show: Show | None = None,
-) -> list[Sum]:
+def read_again(work: Job, conn: psycopg.Connection[Any], plan: Plan) -> list[Sum]:
     """Read the target's tables and return the number of rows and the hash of each.
 
     Raises:
         MoveError: A table cannot be read.
     """
+    options, show = work.how, work.meter()
     names = [sql.Identifier(one.schema, one.name).as_string(conn) for one in plan.tables]
     sizes = conn.execute(SIZES_SQL, [names]).fetchall()
     tables = [
@@ -72,8 +65,8 @@ def read_again(
     chunks = split([("", table.relations) for table in tables], workers=options.workers, tid_ranges=tid_ranges)
     job = _core.MoveJob(
         {
-            "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
-            "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
+            "connection": {**work.target.conninfo(), "application_name": application_name(plan.id)},
+            "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, work.database["encoding"])],
             "tables": [{"columns": [one.spec() for one in table.columns]} for table in tables],
             "chunks": [
                 {

@@ -75,7 +75,6 @@ def write_plan(
     ledger.manifest.update(plan=plan.to_json(), snapshots=[{"id": snapshot.id, "at": snapshot.taken_at}])
     ledger.manifest.pop("publishing", None)
     ledger.begin_attempt(how, work.how.workers, work.how.memory_bytes)
-    ledger.save()
 
 
 def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[str]:

@@ -89,7 +89,7 @@ def _check_rows(work: Job, conn: psycopg.Connection[Any]) -> list[str]:
     if work.level != "target":
         return []
     work.how.say("reading the target's rows again")
-    found = compare.read_again(work.target, conn, plan, work.how, work.database["encoding"], work.meter())
+    found = compare.read_again(work, conn, plan)
     return [*compare.differing_rows(plan, wanted, found), *large_objects.compare_objects(conn)[1]]
 
 

@@ -16,10 +16,11 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry
 from dbdyno.move.database.inventory import Sequence as Counter
-from dbdyno.move.database.programs import Programs, dump
+from dbdyno.move.database.programs import dump
 from dbdyno.move.database.schema import Restorer
 from dbdyno.move.database.target import MARK, session
 from dbdyno.move.engines.postgres.source import application_name
@@ -75,12 +76,12 @@ def grant_all(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
         restorer.write_notes()
 
 
-def can_transfer_statistics(programs: Programs, target_major: int) -> bool:
+def can_transfer_statistics(programs: Binaries, target_major: int) -> bool:
     """Return True if these programs can transfer optimizer statistics to a server of this version."""
     return programs.major >= STATISTICS_SINCE and target_major >= STATISTICS_SINCE
 
 
-def dump_statistics(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str) -> None:
+def dump_statistics(source: Postgres, programs: Binaries, file: Path, job: str, snapshot: str) -> None:
     """Dump the optimizer statistics of the source.
 
     Raises:

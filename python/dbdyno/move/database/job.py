@@ -22,13 +22,14 @@ from typing import Any
 import psycopg
 
 from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import rows, schema
 from dbdyno.move.database.copy_phase import fill_target, write_plan
 from dbdyno.move.database.finish_phase import conclude, finish
 from dbdyno.move.database.inventory import Facts, take_inventory
 from dbdyno.move.database.masks import Mask, apply_masks, read_masks
-from dbdyno.move.database.programs import Programs, find_programs
+from dbdyno.move.database.programs import find_programs
 from dbdyno.move.database.result import MovedDatabase
 from dbdyno.move.database.target import (
     LARGE_OBJECTS_DONE,
@@ -170,7 +171,7 @@ def resume_database(
         return finish(work, conn)
 
 
-def check_move(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], job: str) -> Programs:
+def check_move(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], job: str) -> Binaries:
     """Check that a move can begin, without writing anything, and return the programs to use.
 
     Raises:

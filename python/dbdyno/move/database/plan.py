@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import finish_steps, schema
 from dbdyno.move.database.inventory import Index, Sequence, facts_of, take_inventory
 from dbdyno.move.database.masks import Mask, apply_masks
-from dbdyno.move.database.programs import Programs
 from dbdyno.move.database.result import counts_of, numbers_of
 from dbdyno.move.database.target import roles_of
 from dbdyno.move.nouns import with_noun
@@ -69,7 +69,7 @@ class PlannedMove:
 def plan_move(
     source: Postgres,
     conn: psycopg.Connection[Any],
-    programs: Programs,
+    programs: Binaries,
     folder: Path,
     job: str,
     masks: Iterable[Mask] = (),

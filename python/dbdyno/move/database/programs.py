@@ -7,36 +7,21 @@ newer. The programs of the newer server are therefore the right ones, whether th
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.processes import child_environment
-from dbdyno.bench.postgres.binaries import installed_folders, version_of, wheel_folders
+from dbdyno.bench.postgres.binaries import Binaries, installed_folders, version_of, wheel_folders
 from dbdyno.bench.postgres.server import Postgres
 
 LOCK_WAIT_MS = 10_000
 
 
-@dataclass(frozen=True)
-class Programs:
-    """Folder that contains pg_dump, and the version of pg_dump."""
-
-    bindir: Path
-    version: str
-
-    @property
-    def major(self) -> int:
-        """Return the major version of pg_dump."""
-        return int(re.split(r"\D", self.version, maxsplit=1)[0])
-
-
-def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
+def find_programs(least: int, env: Mapping[str, str] | None = None) -> Binaries:
     """Return the programs of major version `least`, else of the next newer installed version.
 
     Args:
@@ -47,7 +32,7 @@ def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
         MoveError: No pg_dump of that version or a newer one is installed.
     """
     env = os.environ if env is None else env
-    found: list[Programs] = []
+    found: list[Binaries] = []
     for one in _find_installed(env):
         if one.major == least:
             return one  # none fits better, and to ask the others takes a tenth of a second
@@ -64,7 +49,7 @@ def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
     )
 
 
-def _find_installed(env: Mapping[str, str]) -> Iterator[Programs]:
+def _find_installed(env: Mapping[str, str]) -> Iterator[Binaries]:
     seen = set()
     forced = env.get("DBDYNO_PG_BIN")
     for folder in [*([Path(forced)] if forced else []), *installed_folders(env), *wheel_folders()]:
@@ -72,10 +57,10 @@ def _find_installed(env: Mapping[str, str]) -> Iterator[Programs]:
             seen.add(folder)
             version = version_of(folder / "pg_dump")
             if version is not None:
-                yield Programs(folder, version)
+                yield Binaries(folder, version, "installed")
 
 
-def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[str], name: str) -> None:
+def dump(server: Postgres, programs: Binaries, file: Path, arguments: Sequence[str], name: str) -> None:
     """Write an archive of a database with pg_dump, in its custom format.
 
     Args:

@@ -20,13 +20,8 @@ from dbdyno.base.core_types import MoveChunk, MoveTransaction
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.mask_key import key_sql
 from dbdyno.move.database.target import settings_sql
-from dbdyno.move.engines.postgres.source import (
-    Snapshot,
-    Table,
-    application_name,
-    copy_sql,
-    session_settings,
-)
+from dbdyno.move.engines.postgres.source import Snapshot, Table, copy_sql
+from dbdyno.move.engines.postgres.staging import server_spec
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Reading
 from dbdyno.move.reading.splits import PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk
@@ -94,10 +89,7 @@ def job_builder(target: Postgres, conn: psycopg.Connection[Any], encoding: str) 
             {
                 **spec,
                 "session_sql": [*spec["session_sql"], settings_sql(source, encoding, source=True), *masks],
-                "target": {
-                    "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
-                    "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
-                },
+                "target": server_spec(target, conn, plan.id, settings_sql(conn, encoding)),
                 "cost_sql": spec["cost_sql"] if len(chunks) <= COUNTED_CHUNKS else None,
             }
         )

@@ -17,9 +17,10 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import SETTINGS, Entry, read
-from dbdyno.move.database.programs import Programs, dump
+from dbdyno.move.database.programs import dump
 from dbdyno.move.database.target import MARK, MARK_SQL, SCHEMA_DONE, note_entry, roles_of, user_objects
 from dbdyno.move.engines.postgres.source import application_name
 
@@ -38,7 +39,7 @@ ROLE_FILE = "acl.c"
 """Server source file in the error for a missing role; the same whatever the language of the server's messages."""
 
 
-def dump_schema(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
+def dump_schema(source: Postgres, programs: Binaries, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
     """Dump a database's schema into an archive, and return its entries.
 
     Args:

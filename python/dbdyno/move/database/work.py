@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry, digest, read
-from dbdyno.move.database.programs import Programs
 from dbdyno.move.ledger.folder import INNER, Ledger
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import JobOptions, Plan
@@ -27,7 +27,7 @@ class Job:
 
     target: Postgres
     ledger: Ledger
-    programs: Programs
+    programs: Binaries
     how: JobOptions
     meter: Meter
     level: str

@@ -150,10 +150,11 @@ class Ledger:
         self._write(self.folder / INNER / "manifest.json", self.manifest)
 
     def begin_attempt(self, how: str, workers: int, memory_bytes: int) -> None:
-        """Record that a new attempt begins now; the record is written with the next `save`."""
+        """Record that a new attempt begins now, and write the manifest."""
         attempts = self.manifest.setdefault("attempts", [])
         given = {"how": how, "began_ns": time.time_ns(), "workers": workers, "memory_bytes": memory_bytes}
         attempts.append({**given, "phases": []})
+        self.save()
 
     def note_cost(self, sessions: Iterable[Mapping[str, Any]]) -> None:
         """Record what the sessions of this attempt cost the source; the record is written with the next `save`."""

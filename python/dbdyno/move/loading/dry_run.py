@@ -6,21 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psycopg
-
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import failure
 from dbdyno.move.engines.postgres.target import TargetTable, match_target
 from dbdyno.move.loading.files import describe_files, files_of, rejects_of
-from dbdyno.move.loading.load import open_session
 from dbdyno.move.loading.methods import METHODS, FileLoad
 from dbdyno.move.loading.request import LoadRequest
+from dbdyno.move.loading.transfer import target_session
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import JobOptions
 
 
 def describe_load(
-    target: Postgres, folder: Path, load_request: LoadRequest, options: JobOptions, *, read_again: bool, compare: bool
+    target: Postgres, folder: Path, load_request: LoadRequest, options: JobOptions, level: str
 ) -> list[str]:
     """Return lines that describe the files, the method of loading them, and what each column would become.
 
@@ -31,14 +28,11 @@ def describe_load(
     heads = describe_files(files)
     rejects = rejects_of(load_request, files)
     lines: list[str] = []
-    try:
-        with open_session(target, load_request) as conn:
-            goal = match_target(conn, load_request, heads[0][0])
-            how = replace(options, say=lines.append)
-            loading = FileLoad(target, conn, files, records, load_request, how, goal, heads[0][0])
-            way = loading.choose_method(checked=rejects is not None or compare, read_again=read_again)
-    except psycopg.Error as error:
-        raise failure(error, load_request.table) from None
+    with target_session(target, load_request) as conn:
+        goal = match_target(conn, load_request, heads[0][0])
+        how = replace(options, say=lines.append)
+        loading = FileLoad(target, conn, files, records, load_request, how, goal, heads[0][0], rejects, level)
+        way = loading.choose_method()
     what = file_totals(files, heads)
     return [f"{goal.schema}.{goal.name}: {load_request.mode} of {what}; {METHODS[way]}", *lines, *columns_of(goal)]
 

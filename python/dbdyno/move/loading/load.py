@@ -42,9 +42,7 @@ def load_files(
     folder: Path,
     load_request: LoadRequest,
     options: JobOptions,
-    *,
-    read_again: bool = False,
-    compare: bool = False,
+    level: str = "counts",
 ) -> LoadResult:
     """Load one file or the files of a folder into a table.
 
@@ -56,8 +54,8 @@ def load_files(
         folder: A file, or a folder of files.
         load_request: The target table, the mode and the key.
         options: Number of workers, memory and other limits.
-        read_again: Read the staged rows again and compare their hash with that of the files.
-        compare: Compare the table with the staged rows before the commit.
+        level: The level of verification: "source" and "target" read the staged rows again and compare their hash with
+            that of the files; "target" also compares the table with the staged rows before the commit.
 
     Raises:
         MoveError: The load was refused or failed.
@@ -69,8 +67,8 @@ def load_files(
     try:
         with open_session(target, load_request) as conn:
             goal = match_target(conn, load_request, heads)
-            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads)
-            loaded = loading.run(rejects, read_again=read_again, compare=compare)
+            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads, rejects, level)
+            loaded = loading.run()
     except psycopg.Error as error:
         lost = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
         if loading is not None and loading.publishing and lost:
@@ -82,9 +80,8 @@ def load_files(
         publishing = loading is not None and loading.publishing
         words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {load_request.table} was changed"
         raise KeyboardInterrupt(words) from stop
-    return replace(
-        loaded, files=len(files), records=records is not None, read_again=read_again and files[0].suffix != CSV
-    )
+    read_again = level in ("source", "target") and files[0].suffix != CSV
+    return replace(loaded, files=len(files), records=records is not None, read_again=read_again)
 
 
 def _refusal(error: psycopg.Error, load_request: LoadRequest) -> MoveError:

@@ -7,8 +7,8 @@ modification time; if a file has changed since the job began, its staged rows ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveFinishedChunk
+from dbdyno.base.core_types import MoveFileCount
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import os_errors_as
 from dbdyno.base.json_types import JsonObject
@@ -25,7 +25,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.publish import publish
 from dbdyno.move.engines.postgres.source import Table, application_name
-from dbdyno.move.engines.postgres.staging import PREFIX, copy_statement, load_pieces
+from dbdyno.move.engines.postgres.staging import PREFIX, REPAIR, copy_statement, server_spec
 from dbdyno.move.engines.postgres.target import TargetTable, table_creator
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import resumable_errors, with_full_command
@@ -45,6 +45,7 @@ from dbdyno.move.loading.staged_rows import (
     target_tables,
 )
 from dbdyno.move.loading.transfer import empty_unfinished, make_stages, resumed_session, target_session
+from dbdyno.move.loading.workers import Record, run_workers
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, new_id
 from dbdyno.move.reading.splits import Chunk
@@ -76,7 +77,7 @@ def load(
             raise
         ending = ENDING_SQL.format(application_name(plan.id))
         options.say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
-        return _work(target, conn, ledger, plan, goal, options, level)
+        return _FileJob(target, conn, ledger, plan, goal, options, level).run()
 
 
 def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
@@ -88,7 +89,6 @@ def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
     now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
-    ledger.save()
     return ledger
 
 
@@ -113,8 +113,7 @@ def resume_load(
             else:
                 empty_unfinished(conn, plan, [goal], ledger)
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
-            ledger.save()
-        return _work(target, conn, ledger, plan, goal, options, level)
+        return _FileJob(target, conn, ledger, plan, goal, options, level).run()
 
 
 def resumed_plan(plan: Plan, load_request: LoadRequest, options: JobOptions, *, restart: bool) -> Plan:
@@ -188,104 +187,115 @@ def refuse_changed(plan: Plan) -> None:
             )
 
 
-def _work(
-    target: Postgres,
-    conn: psycopg.Connection[Any],
-    ledger: Ledger,
-    plan: Plan,
-    goal: TargetTable,
-    options: JobOptions,
-    level: str,
-) -> LoadResult:
-    """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
-    into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
-    placed = into.rejects is not None
-    with ledger.locked():
-        with ledger.phase("loading"), with_full_command(ledger):
-            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
-            children = stage_names(plan, goal)[1]
-            copies = [copy_statement(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
+@dataclass(frozen=True)
+class _FileJob:
+    """A begun or resumed job, with a session at its target and the level of verification."""
 
-            def record(chunk: MoveFinishedChunk) -> None:
-                ledger.record({**chunk, "file": "", "snapshot": 0})
+    target: Postgres
+    conn: psycopg.Connection[Any]
+    ledger: Ledger
+    plan: Plan
+    goal: TargetTable
+    options: JobOptions
+    level: str
 
-            if left:
-                texts = {number: one.as_string(conn) for number, one in enumerate(copies)}
-                load_pieces(target, conn, left, texts, options, plan.id, record, placed=placed)
-            refuse_changed(plan)
-        with ledger.phase("publishing"), resumable_errors(ledger, into.table):
-            loaded = _publish(target, conn, ledger, plan, goal, paths, options, level)
-            ledger.manifest.update(status="complete", proved=loaded.sentences())
-    return loaded
+    def run(self) -> LoadResult:
+        """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
+        ledger, into = self.ledger, request_of(self.plan)
+        with ledger.locked():
+            stage_unfinished(ledger, self.plan, self._stage)
+            with ledger.phase("publishing"), resumable_errors(ledger, into.table):
+                loaded = self._publish(into)
+                ledger.manifest.update(status="complete", proved=loaded.sentences())
+        return loaded
+
+    def _stage(self, left: Mapping[int, Piece], record: Record) -> None:
+        children, placed = stage_names(self.plan, self.goal)[1], request_of(self.plan).rejects is not None
+        copies = {
+            number: copy_statement(children[number], self.goal.columns, csv=False, placed=placed).as_string(self.conn)
+            for number in left
+        }
+        server = server_spec(self.target, self.conn, self.plan.id)
+        run_workers(server, left, copies, self.options, record, placed=placed, repair=REPAIR)
+
+    def _publish(self, into: LoadRequest) -> LoadResult:
+        """Publish the rows in one transaction, noting its id before; raise `MoveError` if a check fails."""
+        conn, ledger, plan = self.conn, self.ledger, self.plan
+        parent = stage_names(plan, self.goal)[0]
+        done, of_a_job = staged_files(ledger, plan)
+        rows = sum(one["rows"] for one in done)
+        refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
+        again = self.level in ("source", "target")
+        if again:
+            refuse_misread(self.target, conn, parent, self.goal, done, self.options)
+        self.options.say(PUBLISHING.format(with_noun(rows, "row")))
+        rejects = rejects_of(into, paths_of(plan))
+        if rejects is not None:
+            for one in done:
+                add_rejects(rejects, one["number"], one["refused"])
+        try:
+            with conn.transaction():
+                loaded = self._publish_rows(into, parent, rows, rejects)
+                conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
+                note_transaction(conn, ledger)
+        except BaseException:
+            if rejects is not None:
+                rejects.remove_file(conn)
+            raise
+        return replace(loaded, files=len(done), records=of_a_job, read_again=again)
+
+    def _publish_rows(self, into: LoadRequest, stage: sql.Identifier, rows: int, rejects: Rejects | None) -> LoadResult:
+        conn, goal, compare = self.conn, self.goal, self.level == "target"
+        if rejects is not None:
+            # Bad rows are found by bisecting the blocks of a single table.
+            apart = sql.Identifier(goal.schema, f"{PREFIX}{self.plan.id}_placed")
+            conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
+            stage = apart
+        staged = goal.staged_rows(stage, rows)
+        if into.mode == PARTITIONS:
+            return publish_by_partitions(conn, goal, staged, into, rejects, compare=compare)
+        first = table_creator(into, files_in(self.plan)["heads"])
+        if compare and into.mode == "insert":
+            # Set for the whole transaction, of which `publish` is a part.
+            conn.execute("set transaction isolation level repeatable read")
+        return publish(conn, staged, into, rejects, compare=compare, first=first)
 
 
-def piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
+def stage_unfinished(ledger: Ledger, plan: Plan, stage: Callable[[Mapping[int, Piece], Record], None]) -> None:
+    """Let `stage` load the pieces that are not staged yet and record each of them.
+
+    Raises:
+        MoveError: A piece could not be loaded, or a file has changed since the job began.
+    """
+    with ledger.phase("loading"), with_full_command(ledger):
+        paths = paths_of(plan)
+        left = {one.number: _piece_of(one, paths) for one in plan.unfinished(ledger.records())}
+        if left:
+            stage(left, lambda chunk: ledger.record({**chunk, "file": "", "snapshot": 0}))
+        refuse_changed(plan)
+
+
+def paths_of(plan: Plan) -> list[Path]:
+    """Return the paths of the files that a job loads."""
+    return [Path(one["path"]) for one in files_in(plan)["each"]]
+
+
+def staged_files(ledger: Ledger, plan: Plan) -> tuple[list[MoveFileCount], bool]:
+    """Return a record per staged file, and True if these agree with records of the job that wrote the files.
+
+    Raises:
+        MoveError: They differ from those records.
+    """
+    paths, known = paths_of(plan), files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
+    files = {chunk.number: chunk.relation for chunk in plan.chunks}
+    done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
+    check_against_records(paths, done, known)
+    return done, known is not None
+
+
+def _piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
     """Return the piece of a file that a chunk represents."""
     path = paths[chunk.relation]
     if chunk.start is None or chunk.before is None:
         return Piece(chunk.relation, path, chunk.bytes)
     return piece_at(chunk.relation, path, _core.move_groups(path), chunk.start, chunk.before)
-
-
-def _publish(
-    target: Postgres,
-    conn: psycopg.Connection[Any],
-    ledger: Ledger,
-    plan: Plan,
-    goal: TargetTable,
-    paths: Sequence[Path],
-    options: JobOptions,
-    level: str,
-) -> LoadResult:
-    """Publish the rows in one transaction (its id goes into the ledger first); raise `MoveError` if a check fails."""
-    into, parent = request_of(plan), stage_names(plan, goal)[0]
-    files = {chunk.number: chunk.relation for chunk in plan.chunks}
-    done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
-    known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
-    check_against_records(paths, done, known)
-    rows = sum(one["rows"] for one in done)
-    refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
-    if level in ("source", "target"):
-        refuse_misread(target, conn, parent, goal, done, options)
-    options.say(PUBLISHING.format(with_noun(rows, "row")))
-    rejects = rejects_of(into, paths)
-    if rejects is not None:
-        for one in done:
-            add_rejects(rejects, one["number"], one["refused"])
-    try:
-        with conn.transaction():
-            loaded = _publish_rows(conn, plan, goal, into, rows, rejects, compare=level == "target")
-            conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
-            note_transaction(conn, ledger)
-    except BaseException:
-        if rejects is not None:
-            rejects.remove_file(conn)
-        raise
-    again = level in ("source", "target")
-    return replace(loaded, files=len(paths), records=known is not None, read_again=again)
-
-
-def _publish_rows(
-    conn: psycopg.Connection[Any],
-    plan: Plan,
-    goal: TargetTable,
-    load_request: LoadRequest,
-    rows: int,
-    rejects: Rejects | None,
-    *,
-    compare: bool,
-) -> LoadResult:
-    stage = stage_names(plan, goal)[0]
-    if rejects is not None:
-        # Bad rows are found by bisecting the blocks of a single table.
-        apart = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed")
-        conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
-        stage = apart
-    staged = goal.staged_rows(stage, rows)
-    if load_request.mode == PARTITIONS:
-        return publish_by_partitions(conn, goal, staged, load_request, rejects, compare=compare)
-    first = table_creator(load_request, files_in(plan)["heads"])
-    if compare and load_request.mode == "insert":
-        # Set for the whole transaction, of which `publish` is a part.
-        conn.execute("set transaction isolation level repeatable read")
-    return publish(conn, staged, load_request, rejects, compare=compare, first=first)

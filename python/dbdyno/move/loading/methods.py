@@ -62,10 +62,22 @@ class FileLoad:
     how: JobOptions
     goal: TargetTable
     heads: Heads
+    rejects: Rejects | None
+    level: str
     publishing: bool = False
     """True while losing the connection would leave the outcome of the load unknown."""
 
-    def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> LoadResult:
+    @property
+    def read_again(self) -> bool:
+        """Return True if the staged rows are to be read again."""
+        return self.level in ("source", "target")
+
+    @property
+    def compare(self) -> bool:
+        """Return True if the table is to be compared with the staged rows."""
+        return self.level == "target"
+
+    def run(self) -> LoadResult:
         """Run the whole load.
 
         Raises:
@@ -73,14 +85,14 @@ class FileLoad:
             psycopg.Error: The server reports an error.
         """
         try:
-            return self._run(rejects, read_again=read_again, compare=compare)
+            return self._run()
         except BaseException:
-            if rejects is not None:
-                rejects.remove_file(self.conn)
+            if self.rejects is not None:
+                self.rejects.remove_file(self.conn)
             raise
 
-    def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> LoadResult:
-        way = self.choose_method(checked=rejects is not None or compare, read_again=read_again)
+    def _run(self) -> LoadResult:
+        way = self.choose_method()
         if way == "straight":
             self.how.say(START_MESSAGES[way].format(direct.wal_sentence(self.conn, self.into)))
             return self._straight()
@@ -88,29 +100,25 @@ class FileLoad:
         if way == "partitions":
             nodes = partitions.partition_tree(self.conn, self.goal.oid)
             self.how.say(START_MESSAGES[way].format(job, f"{'.'.join(place)}_0"))
-            return self._by_partitions(nodes, job, rejects, read_again=read_again, compare=compare)
+            return self._by_partitions(nodes, job)
         self.how.say(START_MESSAGES[way].format(job, ".".join(place)))
-        with self._stage(place, rejects, swaps=way == "swap") as stage:
-            rows = self._fill(stage, job, rejects, read_again=read_again)
+        with self._stage(place, swaps=way == "swap") as stage:
+            rows = self._fill(stage, job)
             self.publishing = True
-            loaded = self._publish(stage, rows, rejects, compare=compare, swaps=way == "swap")
+            loaded = self._publish(stage, rows, swaps=way == "swap")
             self.publishing = False
         return loaded
 
-    def choose_method(self, *, checked: bool, read_again: bool) -> str:
+    def choose_method(self) -> str:
         """Return the method of the load, and tell the user why a faster one is not possible.
-
-        Args:
-            checked: True if rows are checked one by one.
-            read_again: True if the staged rows are to be read again.
 
         Raises:
             MoveError: Partitions are to be replaced, but cannot be.
         """
         straight, only = self.goal.staged_rows(self._table(), 0), self.into.mode == PARTITIONS
-        plain = not checked and direct.accepts_bytes(straight, self.files, self._came())
+        plain = self._is_plain()
         fresh = self.into.create or self.into.mode == "replace"
-        if plain and not read_again and direct.can_load_directly(self.conn, straight, self.into, self.how):
+        if plain and not self.read_again and direct.can_load_directly(self.conn, straight, self.into, self.how):
             return "straight"
         columns = [one.name for one in self.goal.columns]
         if only:
@@ -155,59 +163,50 @@ class FileLoad:
             publishing=before_commit,
         )
 
-    def _by_partitions(
-        self, nodes: Sequence[Node], job: str, rejects: Rejects | None, *, read_again: bool, compare: bool
-    ) -> LoadResult:
+    def _is_plain(self) -> bool:
+        """Return True if no row is checked, and the files' bytes can go into the table as they are."""
+        checked = self.rejects is not None or self.compare
+        return not checked and direct.accepts_bytes(self.goal.staged_rows(self._table(), 0), self.files, self._came())
+
+    def _by_partitions(self, nodes: Sequence[Node], job: str) -> LoadResult:
         """Load rows into a copy of the partition tree (directly or from a staging table), then exchange partitions."""
-        plain = rejects is None and not compare
-        plain = plain and direct.accepts_bytes(self.goal.staged_rows(self._table(), 0), self.files, self._came())
         names = [one.name for one in self.goal.columns if not one.generated]
         with partitions.temporary_copy(self.conn, nodes, job) as shadow:
-            if plain:
-                rows = self._fill(shadow.root, job, rejects, read_again=read_again)
+            if self._is_plain():
+                rows = self._fill(shadow.root, job)
                 loaded = LoadResult(files=0, in_files=rows, mode=self.into.mode, changes=MergeCounts(new=rows))
             else:
                 inside = replace(self.into, mode="replace")
-                with staging_table(
-                    self.conn,
-                    stage_name(self.goal.schema)[1],
-                    self.goal.columns,
-                    placed=rejects is not None,
-                    csv=self.files[0].suffix == CSV,
-                ) as stage:
-                    rows = self._fill(stage, job, rejects, read_again=read_again)
+                with self._stage(stage_name(self.goal.schema)[1], swaps=False) as stage:
+                    rows = self._fill(stage, job)
                     staged = replace(self.goal.staged_rows(stage, rows), table=shadow.root)
-                    loaded = publish(self.conn, staged, inside, rejects, compare=compare)
+                    loaded = publish(self.conn, staged, inside, self.rejects, compare=self.compare)
             self.publishing = True
             replaced = attach.publish(self.conn, shadow, self.into, names, say=self.how.say)
             self.publishing = False
         return replace(loaded, mode=self.into.mode, replaced=replaced)
 
-    def _stage(
-        self, place: tuple[str, str], rejects: Rejects | None, *, swaps: bool
-    ) -> contextlib.AbstractContextManager[sql.Identifier]:
+    def _stage(self, place: tuple[str, str], *, swaps: bool) -> contextlib.AbstractContextManager[sql.Identifier]:
         """Create the table that workers fill, and drop it on exit unless it became the target."""
         if not swaps:
-            csv, placed = self.files[0].suffix == CSV, rejects is not None
+            csv, placed = self.files[0].suffix == CSV, self.rejects is not None
             return staging_table(self.conn, place, self.goal.columns, placed=placed, csv=csv)
         heads = self.heads if self.into.create else None
         return swap.replacement_table(self.conn, place, self._table(), heads)
 
-    def _fill(self, stage: sql.Identifier, job: str, rejects: Rejects | None, *, read_again: bool) -> int:
+    def _fill(self, stage: sql.Identifier, job: str) -> int:
         """Load the files into the table and return the number of rows; raise `MoveError` if a check fails."""
-        placed = rejects is not None
+        placed = self.rejects is not None
         done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
         check_against_records(self.files, done, self.records)
-        if rejects is not None:
+        if self.rejects is not None:
             for one in done:
-                add_rejects(rejects, one["number"], one["refused"])
-        if read_again and self.files[0].suffix != CSV:
+                add_rejects(self.rejects, one["number"], one["refused"])
+        if self.read_again and self.files[0].suffix != CSV:
             refuse_misread(self.target, self.conn, stage, self.goal, done, self.how)
         return sum(one["rows"] for one in done)
 
-    def _publish(
-        self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
-    ) -> LoadResult:
+    def _publish(self, stage: sql.Identifier, rows: int, *, swaps: bool) -> LoadResult:
         """Publish the filled table: rename it to the target's name if possible, else add its rows to the target."""
         self.how.say(PUBLISHING.format(with_noun(rows, "row")))
         staged = self.goal.staged_rows(stage, rows)
@@ -217,7 +216,7 @@ class FileLoad:
                 return loaded
             self.how.say(f"the rows are added to the table, which no other can take the place of: {loaded}")
         first = table_creator(self.into, self.heads)
-        return publish(self.conn, staged, self.into, rejects, compare=compare, first=first)
+        return publish(self.conn, staged, self.into, self.rejects, compare=self.compare, first=first)
 
 
 def refuse_misread(

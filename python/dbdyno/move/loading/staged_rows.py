@@ -20,8 +20,7 @@ from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import attach, partitions
 from dbdyno.move.engines.postgres.publish import StagedRows, publish
-from dbdyno.move.engines.postgres.source import application_name, session_settings
-from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
+from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW, server_spec
 from dbdyno.move.engines.postgres.target import Heads, TargetTable, match_target, table_creator
 from dbdyno.move.ledger.folder import MODULUS, Ledger
 from dbdyno.move.ledger.next_steps import resumable_errors
@@ -260,8 +259,7 @@ def _read_again(
     columns = [{"name": one.name, "kind": "text", "pg_type": one.staged} for one in goal.columns]
     job = _core.MoveJob(
         {
-            "connection": {**target.conninfo(), "application_name": application_name("reads again")},
-            "session_sql": [session_settings(conn, lasting=True)],
+            **server_spec(target, conn, "reads again"),  # type: ignore[typeddict-item]
             "tables": [{"columns": columns}],
             "chunks": [
                 {"number": 0, "table": 0, "sql": text.format(names, parent).as_string(conn), "path": None, "raw": True}

@@ -22,14 +22,8 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
-from dbdyno.move.engines.postgres.source import (
-    Request,
-    application_name,
-    copy_sql,
-    failure,
-    session_settings,
-)
-from dbdyno.move.engines.postgres.staging import FILE, ROW
+from dbdyno.move.engines.postgres.source import Request, copy_sql, failure
+from dbdyno.move.engines.postgres.staging import FILE, ROW, server_spec
 from dbdyno.move.engines.postgres.target import TargetTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading.files import rejects_of
@@ -275,14 +269,6 @@ def copy_statements(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[T
     return made
 
 
-def target_spec(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> dict[str, object]:
-    """Return the specification of the target that is passed to the Rust core."""
-    return {
-        "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
-        "session_sql": [session_settings(conn, lasting=True)],
-    }
-
-
 def forwarded_chunk_spec(chunk: Chunk, text: str, into: str) -> MoveChunk:
     """Return the specification, for the Rust core, of a chunk whose bytes are forwarded as they arrive."""
     return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
@@ -295,6 +281,6 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[Targ
         each = [
             forwarded_chunk_spec(one, copy_sql(source, plan.tables, one), copy[one.number]) for one in reading.chunks
         ]
-        return _core.MoveJob({**reading.spec(each), "target": target_spec(target, conn, plan)})
+        return _core.MoveJob({**reading.spec(each), "target": server_spec(target, conn, plan.id)})
 
     return make

@@ -23,8 +23,9 @@ def run_workers(
     record: Record,
     *,
     placed: bool,
-) -> MoveFailure | None:
-    """Load pieces of files, and return the first failure, or None.
+    repair: str,
+) -> None:
+    """Load pieces of files.
 
     Args:
         server: The connection and the statements that begin a session.
@@ -33,6 +34,10 @@ def run_workers(
         options: Number of workers, memory and other limits.
         record: Called with the record of each piece once it is loaded.
         placed: Also load each row's file number and row number, so that rejected rows can be named.
+        repair: Advice about a value that the server refused.
+
+    Raises:
+        MoveError: A piece could not be loaded.
     """
     csv = any(one.path.suffix == CSV for one in pieces.values())
     mover = _core.MoveJob(
@@ -65,7 +70,9 @@ def run_workers(
         record(chunk)
         left.remove(chunk["number"])
 
-    return wait_for(mover, count, lambda: shown.show(*mover.progress(), whole=not left))
+    failed = wait_for(mover, count, lambda: shown.show(*mover.progress(), whole=not left))
+    if failed is not None:
+        raise failure_of(failed, {number: one.path.name for number, one in pieces.items()}, repair)
 
 
 def wait_for(mover: _core.MoveJob, record: Record, show: Callable[[], None] = lambda: None) -> MoveFailure | None:
@@ -87,11 +94,8 @@ def failure_of(failed: MoveFailure, names: Mapping[int, str], repair: str) -> Mo
     """Return the error for a failed chunk; `repair` advises what to do about a value that the server refused."""
     step = {**NEXT_STEPS, "refused": repair}.get(failed["kind"], "")
     step = step.replace("run `dbdyno move resume`", "run the same command again")
+    if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
+        step = "make a partition for such rows, or write them to a file with --rejects"
     chunk = failed.get("chunk")
     where = names[chunk] if chunk is not None else None
     return MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)
-
-
-def names_of(pieces: Mapping[int, Piece]) -> dict[int, str]:
-    """Return the name of each piece's file, for errors."""
-    return {number: one.path.name for number, one in pieces.items()}

@@ -132,12 +132,10 @@ def _finish(
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[taken])
                 ledger.begin_attempt("restarted", options.workers, options.memory_bytes)
-                ledger.save()
         elif as_of_now:
             _refuse_changed(plan, snapshot)
             ledger.manifest["snapshots"].append(taken)
             ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
-            ledger.save()
         else:
             ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
         run_job(target, ledger, snapshot, options, make)

@@ -228,7 +228,6 @@ def begin(
         }
         ledger = Ledger.create(folder, manifest)
         ledger.begin_attempt("begun", options.workers, options.memory_bytes)
-        ledger.save()
     except BaseException:
         snapshot.__exit__()
         raise

@@ -93,6 +93,11 @@ def size_label(size: float) -> str:
     return "0" if size == 0 else f"{size:.4g}{fmt.THIN}B"
 
 
+def count_label(plain_below: float) -> Label:
+    """Return a label of counts: rounded for readers, below `plain_below` with all digits."""
+    return lambda value: fmt.count(value) if value >= plain_below else f"{value:g}"
+
+
 def percent_label(share: float) -> str:
     """Return a share as `0` or `2.5 %`."""
     return "0" if share == 0 else f"{share * 100:.4g}{fmt.THIN}%"

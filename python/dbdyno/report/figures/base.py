@@ -68,6 +68,23 @@ def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) 
     )
 
 
+def shown_arms(analysis: Analysis, rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the names of the arms that have rows, in the order of the analysis."""
+    arms = {row["arm"] for row in rows}
+    return [name for name in reading.arm_names(analysis).values() if name in arms]
+
+
+def curve_colour(names: list[str], look: Look, *, legend: bool = True) -> Any:
+    """Return the colour encoding by curve, with a legend if `legend` is True and there are several curves."""
+    import altair as alt
+
+    return alt.Color(
+        "curve:N",
+        scale={"domain": names, "range": [theme.CURVES[at % len(theme.CURVES)] for at in range(len(names))]},
+        legend={"columns": look.columns(names, 3), "offset": LEGEND_OVER_TITLE} if legend and len(names) > 1 else None,
+    )
+
+
 def y_title(words: str, look: Look) -> axes.Axis:
     """Return axis options for a horizontal title above a vertical axis."""
     return {
@@ -81,6 +98,23 @@ def y_title(words: str, look: Look) -> axes.Axis:
         "minExtent": look.left - 6,
         "maxExtent": look.left - 6,
     }
+
+
+def run_time_x(low: float, high: float, look: Look, *, is_last: bool) -> Any:
+    """Return the horizontal axis of a panel over a run's time [s]; only the last panel has labels."""
+    import altair as alt
+
+    ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
+    named = {"title": "time since the start of the run", **axes.axis_labels(ticks, axes.seconds_label)}
+    bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
+    scale = {"domain": [low, high], "nice": False, "zero": False}
+    return alt.X("at:Q", scale=scale, axis=named if is_last else bare)
+
+
+def square_legend(names: list[str], look: Look, limit: int) -> JsonObject:
+    """Return a legend of coloured squares, at most `limit` in a row."""
+    squares = {"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0}
+    return {**squares, "columns": look.columns(names, limit)}
 
 
 def panel_title(text: str) -> JsonObject:

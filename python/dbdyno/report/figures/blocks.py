@@ -33,28 +33,16 @@ class _Mean(TypedDict):
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None if the analysis has no `figures.blocks`."""
-    import altair as alt
-
     points = _points(analysis)
     if not points:
         return None
     low, high = axes.padded_range([point["at"] for point in points], 0.03, log=False)
-    ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
     panels = list(dict.fromkeys((point["metric"], point["arm"]) for point in points))
     height = look.height({1: 220, 2: 150, 3: 130}.get(len(panels), 96))
     several = len({arm for _, arm in panels}) > 1
     charts = []
     for metric, arm in panels:
-        named = {
-            "title": "time since the start of the run",
-            **axes.axis_labels(ticks, axes.seconds_label),
-        }
-        bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
-        x = alt.X(
-            "at:Q",
-            scale={"domain": [low, high], "nice": False, "zero": False},
-            axis=named if (metric, arm) == panels[-1] else bare,
-        )
+        x = base.run_time_x(low, high, look, is_last=(metric, arm) == panels[-1])
         mine = [point for point in points if (point["metric"], point["arm"]) == (metric, arm)]
         label, up, down = _words(analysis, metric)
         title = f"{label} · {arm}" if several else label

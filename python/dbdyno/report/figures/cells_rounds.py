@@ -53,12 +53,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 "state:N",
                 sort=shown,
                 scale={"domain": shown, "range": [COLOURS.get(n, theme.FAINT) for n in shown]},
-                legend={
-                    "symbolType": "square",
-                    "symbolSize": 150,
-                    "symbolStrokeWidth": 0,
-                    "columns": look.columns(shown, 5),
-                },
+                legend=base.square_legend(shown, look, 5),
             ),
             description=alt.Description("tip:N"),
         )

@@ -59,16 +59,12 @@ def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], 
     ends = [end for point in points for end in (point["low"], point["high"])]
     low, high = axes.padded_range([*ends, *(row["value"] for row in published)], 0.06, log=True)
     words = {key: fmt.line(analysis.get(key) or "", 60) for key in ("parameter", "quantity")}
+    label = axes.count_label(1_000)
     ticks = axes.log_ticks(left, right, 5 if look.narrow else 9)
-    across = base.log_channel(left, right, {"title": words["parameter"], **axes.axis_labels(ticks, _label)})
-    beside = axes.axis_labels(axes.log_ticks(low, high, 7), _label)
+    across = base.log_channel(left, right, {"title": words["parameter"], **axes.axis_labels(ticks, label)})
+    beside = axes.axis_labels(axes.log_ticks(low, high, 7), label)
     upright = base.log_channel(low, high, {**base.y_title(words["quantity"], look), **beside})
-    palette = [theme.BASELINE, *theme.OTHERS]
-    colour = alt.Color(
-        "curve:N",
-        scale={"domain": names, "range": [palette[at % len(palette)] for at in range(len(names))]},
-        legend={"columns": look.columns(names, 3), "offset": base.LEGEND_OVER_TITLE} if len(names) > 1 else None,
-    )
+    colour = base.curve_colour(names, look)
     x, y = alt.X("x:Q", **across), alt.Y("value:Q", **upright)
     rows = alt.Chart(base.data(points))
     crossings = [
@@ -89,10 +85,6 @@ def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], 
         .encode(x=x, y=y, description=alt.Description("tip:N")),
     ]
     return views.layer(*layers, width=look.plot, height=look.height(300))
-
-
-def _label(value: float) -> str:
-    return fmt.count(value) if value >= 1_000 else f"{value:g}"
 
 
 FIGURE = base.Figure(

@@ -45,7 +45,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     times = [step["ns"] for step in steps] + [mark["ns"] for mark in rail]
     low, high = axes.nonempty_range(min(times), max(times))
     x_scale = {"type": "log", "domain": [low, high], "nice": False}
-    shown = [name for name in names.values() if any(step["arm"] == name for step in steps)]
+    shown = base.shown_arms(analysis, steps)
     x_axis = {"title": "latency, logarithmic", "grid": True, **base.duration_axis(low, high, look)}
     shape = (
         alt.Chart(base.data(steps))

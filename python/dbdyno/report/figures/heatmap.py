@@ -17,8 +17,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     cells = _cells(analysis)
     if not cells:
         return None
-    names = reading.arm_names(analysis)
-    shown = [name for name in names.values() if any(cell["arm"] == name for cell in cells)]
+    shown = base.shown_arms(analysis, cells)
     ends = (min(cell["from"] for cell in cells), max(cell["to"] for cell in cells))
     times = axes.nonempty_range(min(cell["low"] for cell in cells), max(cell["high"] for cell in cells))
     levels = _levels(max(cell["count"] for cell in cells))

@@ -29,27 +29,18 @@ class _Point(TypedDict):
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None if the analysis has no `figures.over_time`."""
-    import altair as alt
-
     points = _points(analysis)
     if not points:
         return None
     names = reading.arm_names(analysis)
     shown = [name for name in (*names.values(), _ALL_ARMS) if any(point["arm"] == name for point in points)]
     low, high = min(p["at"] for p in points), max(p["until"] for p in points)
-    ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
     colour = _colour(analysis, shown, look)
     panels = list(dict.fromkeys(point["measure"] for point in points))
     charts = []
     for measure in panels:
         mine = [point for point in points if point["measure"] == measure]
-        label = {"title": "time since the start of the run", **axes.axis_labels(ticks, axes.seconds_label)}
-        bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
-        x = alt.X(
-            "at:Q",
-            scale={"domain": [low, high], "nice": False, "zero": False},
-            axis=label if measure == panels[-1] else bare,
-        )
+        x = base.run_time_x(low, high, look, is_last=measure == panels[-1])
         charts.append(_panel(mine, measure, x, colour, look))
     return theme.finish(views.vconcat(*charts, spacing=18), FIGURE.title, FIGURE.how_to_read, look)
 

@@ -35,8 +35,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     points = _points(analysis)
     if not points:
         return None
-    names = reading.arm_names(analysis)
-    shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
+    shown = base.shown_arms(analysis, points)
     chart = alt.Chart(base.data(points))
     x = alt.X("x:Q", axis=_quantile_axis(points, look), scale=_x_scale(points))
     ratios = [end for p in points for end in (p["y"], p.get("low", p["y"]), p.get("high", p["y"]))]
@@ -47,10 +46,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     layers = [
         *base.ratio_ground(analysis),
         with_interval.mark_area(opacity=0.2, clip=True).encode(
-            x=x,
-            y=alt.Y("low:Q", **axis),
-            y2=alt.Y2("high"),
-            color=colour,
+            x=x, y=alt.Y("low:Q", **axis), y2=alt.Y2("high"), color=colour
         ),
         chart.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour),
         chart.mark_point(filled=True, size=26, opacity=1, aria=True).encode(
@@ -82,13 +78,11 @@ def _points(analysis: Analysis) -> list[_Point]:
 
 
 def _x_scale(points: list[_Point]) -> Any:
-
     low, high = axes.padded_range([point["x"] for point in points], 0.02, log=False)
     return {"domain": [low, high], "nice": False, "zero": False}
 
 
 def _quantile_axis(points: list[_Point], look: theme.Look) -> Any:
-
     places = {
         math.log10(quantile / (1 - quantile)): fmt.quantile_name(quantile)
         for quantile in (_NAMED_NARROW if look.narrow else _NAMED)

@@ -117,7 +117,7 @@ def _panel(points: list[_Point], what: str, look: theme.Look, title: str, names:
     else:
         ends = [end for point in points for end in (point["rate_low"], point["rate_high"])]
     low, high = axes.padded_range(ends, 0.06, log=True)
-    label = axes.duration_label if what == "time" else _rate_label
+    label = axes.duration_label if what == "time" else axes.count_label(10)
     beside = axes.axis_labels(axes.log_ticks(low, high, 7), label)
     upright = base.log_channel(low, high, {**base.y_title(title, look), **beside})
     return _Panel(points, what, upright, names)
@@ -137,17 +137,10 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
     scale = {"type": "linear"} if words else {"type": "log", "base": 2}
     x = alt.X("x:Q", scale={**scale, "domain": [low, high], "nice": False}, axis=named)
     what, names, upright = panel.what, panel.names, panel.upright
-    palette = [theme.BASELINE, *theme.OTHERS]
-    colour = alt.Color(
-        "curve:N",
-        scale={"domain": names, "range": [palette[at % len(palette)] for at in range(len(names))]},
-        legend={"columns": look.columns(names, 3), "offset": base.LEGEND_OVER_TITLE}
-        if what == "rate" and len(names) > 1
-        else None,
-    )
+    colour = base.curve_colour(names, look, legend=what == "rate")
     dash = alt.StrokeDash(
         "curve:N",
-        scale={"domain": names, "range": [_DASHES[at // len(palette) % 3] for at in range(len(names))]},
+        scale={"domain": names, "range": [_DASHES[at // len(theme.CURVES) % 3] for at in range(len(names))]},
         legend=None,
     )
     y = alt.Y(f"{what}:Q", **upright)
@@ -161,10 +154,6 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
         # One line per curve, in one colour; its dashes distinguish it from the line through the measured levels.
         layers.append(law.encode(x=x, y=y, detail="curve:N", color=alt.value(theme.INK)))
     return views.layer(*layers, width=look.plot, height=look.height(230))
-
-
-def _rate_label(value: float) -> str:
-    return fmt.count(value) if value >= 10 else f"{value:g}"
 
 
 FIGURE = base.Figure(

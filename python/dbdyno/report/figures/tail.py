@@ -26,8 +26,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     points = _points(analysis)
     if not points:
         return None
-    names = reading.arm_names(analysis)
-    shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
+    shown = base.shown_arms(analysis, points)
     times = [point["ns"] for point in points]
     low, high = axes.nonempty_range(min(times), max(times))
     rarest = min(0.1, *(point["share"] for point in points))
@@ -43,7 +42,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         .encode(x=x, y=y, color=colour)
     )
     layers = [lines]
-    marks = _marks(analysis, names, low, high, rarest)
+    marks = _marks(analysis, low, high, rarest)
     if marks:
         dots = alt.Chart(base.data(marks)).mark_point(filled=True, size=42, opacity=1, aria=True)
         layers.append(dots.encode(x=x, y=y, color=colour, description=alt.Description("tip:N")))
@@ -63,9 +62,9 @@ def _points(analysis: Analysis) -> list[_Point]:
     return points
 
 
-def _marks(analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float) -> list[_Point]:
+def _marks(analysis: Analysis, low: float, high: float, rarest: float) -> list[_Point]:
     """Return the arms' quantiles as dots on their lines."""
-    marks: list[_Point] = []
+    names, marks = reading.arm_names(analysis), list[_Point]()
     for arm in reading.entries(analysis, "arms"):
         name = reading.arm_name(names, arm.get("index"))
         for key, ns in (reading.dig(arm, "quantiles_ns") or {}).items():

@@ -62,6 +62,7 @@ _CLASSES = {
     "idle": ("#d3dae2", "#39424e"),
 }
 OTHERS = tuple(light for light, _ in _ARMS)
+CURVES = (BASELINE, *OTHERS)
 HEAT = tuple(light for light, _ in _HEAT)
 CLASSES = {name: light for name, (light, _) in _CLASSES.items()}
 DARK = _GROUND_DARK | dict([*_ARMS, *_HEAT, *_CLASSES.values()])

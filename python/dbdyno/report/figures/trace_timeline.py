@@ -38,7 +38,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "class:N",
         sort=shown,
         scale={"domain": shown, "range": [_colour(name) for name in shown]},
-        legend={"symbolType": "square", "symbolSize": 150, "symbolStrokeWidth": 0, "columns": look.columns(shown, 8)},
+        legend=base.square_legend(shown, look, 8),
     )
     panels = []
     for session, part in zip(sessions, parts, strict=True):

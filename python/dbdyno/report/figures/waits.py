@@ -51,12 +51,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "class:N",
         sort=order,
         scale={"domain": order, "range": [theme.class_colour(name) for name in order]},
-        legend={
-            "symbolType": "square",
-            "symbolSize": 150,
-            "symbolStrokeWidth": 0,
-            "columns": look.columns(order, 8),
-        },
+        legend=base.square_legend(order, look, 8),
     )
     chart = alt.Chart(base.data(parts))
     bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(

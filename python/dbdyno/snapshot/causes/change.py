@@ -14,6 +14,7 @@ from dbdyno.base.sections import Row
 from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.store.folder import Snapshot
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Change(ABC):
     """Name of the view of settings, and of its column with the values."""
     jumps: tuple[tuple[str, str, str, str], ...] = ()
     """Counters outside the statement view that can show when something happened: view, column, SQL condition, text."""
-    jitter_us: int
+    jitter_us: int = 0
     """Largest difference in microseconds between reported start times of the same server process."""
 
     def __init__(self, before: Interval, after: Interval) -> None:
@@ -307,6 +308,32 @@ class Change(ABC):
             )
             found.append({name: float(value or 0) / one.seconds for name, value in row[0].items()})
         return found[0], found[1]
+
+    def read_sums(
+        self, interval: Interval, key: str, sums: Iterable[tuple[str, str, float]], where: str, texts: dict[Key, str]
+    ) -> dict[Key, Rates]:
+        """Return the rates of statements by a column of their view, and add the texts to `texts`.
+
+        `sums` are the values added up: name, column and divisor.
+        """
+        if not interval.has(self.view):
+            return {}
+        summed = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in sums)
+        rows = interval.query(f"select {key} as key, {summed} from {self.view} where {where} group by 1", self.view)
+        texts.update(statement_texts(interval).items())
+        return {str(row.pop("key")): rates(row, interval.seconds) for row in rows}
+
+    def rates_by_name(self, *views: tuple[str, str]) -> tuple[Rates, Rates]:
+        """Return the values in views of counters, each with its column of names, as rates before and after."""
+        sides = []
+        for one in (self.before, self.after):
+            found: Rates = {}
+            for view, name in views:
+                if one.has(view):
+                    rows = one.query(f"select {name} as name, value from {view} where value is not null", view)
+                    found |= {row["name"]: float(row["value"]) / one.seconds for row in rows}
+            sides.append(found)
+        return sides[0], sides[1]
 
     def is_in_both(self, view: str) -> bool:
         """Return True if a view was read in both periods."""

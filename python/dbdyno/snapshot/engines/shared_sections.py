@@ -85,16 +85,40 @@ def sum_of(found: Mapping[str, float | None], *names: str) -> float | None:
     return None if None in values else sum(value or 0 for value in values)
 
 
-def tables_by_order(
-    orders: Iterable[tuple[str, str, str]], rows: Sequence[Row], top: int
-) -> tuple[list[Table], list[str]]:
-    """Return a table of the top statements for each order (heading, sort column, columns to show), and their names."""
+_UNKNOWN = "verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone')"
+"""SQL condition of a row whose difference has not even a known lower bound."""
+
+
+def unknown_rows_table(interval: Interval, view: str, name: str, top: int, where: str = _UNKNOWN) -> Table:
+    """Return the table of a view's rows whose difference is not known, each with its verdict and reason."""
+    rows = interval.query(f"select {name} as name, verdict, why from {view} where {where} order by 2, 1", view)
+    return table("Difference not known", columns("name:text verdict:text why:text"), rows, top=top)
+
+
+def top_statements(
+    orders: Iterable[tuple[str, str, str]],
+    rows: Sequence[Row],
+    texts: Mapping[str, str | None],
+    top: int,
+    lost: Table,
+    *,
+    further: Sequence[Table] = (),
+    rest: str | None = None,
+    **more: Any,
+) -> Part:
+    """Return the section TOP SQL.
+
+    It has a table of the first statements of each order (heading, column, shown columns), `further` tables, the texts
+    of the statements shown, and those that are not known. `rest` is the row of all other statements: it has no text.
+    """
     tables, shown = [], dict[str, None]()
     for heading, order, spec in orders:
         first = sorted((row for row in rows if row[order]), key=lambda row: -row[order])
         tables.append(table(heading, sql_columns(spec), first, top=top))
-        shown |= dict.fromkeys(row["statement"] for row in first[:top])
-    return tables, list(shown)
+        shown |= dict.fromkeys(row["statement"] for row in first[:top] if row["statement"] != rest)
+    told = [{"statement": one, "text": texts.get(one)} for one in shown]
+    said = table("Texts", columns("text:text statement:code:identifier"), told)
+    return section("sql", "Top SQL", [*tables, *further, said, lost], **more)
 
 
 def changed_settings(interval: Interval, view: str, nothing: str) -> Part:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, INSTALL
 from dbdyno.study.plan.durations import duration_ns
-from dbdyno.study.plan.factors import Level, choose_levels, numbers, option_values
+from dbdyno.study.plan.factors import Level, choose_levels, numbers, option_values, sessions
 from dbdyno.study.plan.keys import OWN_CLIENT, STATEMENT_MODES
 
 OWN = OWN_CLIENT
@@ -91,10 +93,7 @@ def sessions_of(text: str) -> list[Level]:
     Raises:
         PlanError: A value is not a whole number above 0.
     """
-    return [
-        Level("1 session" if count == 1 else f"{count} sessions", sessions=count, levels={"sessions": str(count)})
-        for count in numbers(text, "sessions")
-    ]
+    return [replace(level, levels={"sessions": str(level.sessions)}) for level in sessions(text)]
 
 
 def variables_of(name: str, text: str) -> list[Level]:

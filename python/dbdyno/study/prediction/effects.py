@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.base.postgres_types import PostgresScript
 from dbdyno.model.postgres import SimulationResult, simulate
+from dbdyno.stats.means import Estimate
 from dbdyno.study.prediction.compare import CalibratedMachine
 from dbdyno.study.prediction.whatif import bottleneck, drawn_settings, intervals
 
@@ -20,13 +21,8 @@ DRAWS = 5
 TRANSACTIONS = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Estimate):
     """A relative change (ratio - 1), with the lowest and highest over the drawn machines."""
-
-    value: float
-    low: float
-    high: float
 
     @property
     def as_text(self) -> str:

@@ -99,7 +99,6 @@ def begin(
     plan = plan if into is None else plan_for_transfer(plan, into)
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NO_SNAPSHOT]})
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
-    ledger.save()
     for line in notes_before(plan):
         options.say(line)
     return ledger
@@ -369,12 +368,10 @@ def resume(
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[NO_SNAPSHOT])
                 ledger.begin_attempt("restarted", options.workers, options.memory_bytes)
-                ledger.save()
         else:
             _refuse_altered(conn, plan)
             ledger.manifest["snapshots"].append(NO_SNAPSHOT)
             ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
-            ledger.save()
     return run_job(target, ledger, options, pieces, completes=completes)
 
 

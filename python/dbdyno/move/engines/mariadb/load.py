@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,9 @@ from dbdyno.move.loading.files import (
     refuse_unstaged,
     rejects_of,
 )
-from dbdyno.move.loading.pieces import CSV, Piece, whole_files
+from dbdyno.move.loading.pieces import CSV, whole_files
 from dbdyno.move.loading.request import LoadRequest, LoadResult
-from dbdyno.move.loading.workers import failure_of, names_of, run_workers, wait_for
+from dbdyno.move.loading.workers import failure_of, run_workers, wait_for
 from dbdyno.move.reading.run import JobOptions, new_id
 
 REPAIR = "repair the value, or move its column as text"
@@ -69,9 +69,7 @@ def load_files(
     folder: Path,
     load_request: LoadRequest,
     options: JobOptions,
-    *,
-    read_again: bool = False,
-    compare: bool = False,
+    level: str = "counts",
 ) -> LoadResult:
     """Load one file or the files of a folder into a table; if the load fails, the table is unchanged.
 
@@ -84,16 +82,17 @@ def load_files(
     refuse_csv(files)
     heads = describe_files(files)[0][0]
     rejects = rejects_of(load_request, files)
+    read_again, compare = level in ("source", "target"), level == "target"
     job = new_id()
     with open_session(target, job) as conn, make_target(conn, target, load_request, heads) as goal:
         options.say(f"job {job}: staging into {goal.stage_name(job, 0)}")
         placed = rejects is not None
         with make_staging(conn, goal, job, [0], placed=placed):
             done: list[MoveFinishedChunk] = []
-            stages = dict.fromkeys(range(len(files)), 0)
-            load_pieces(
-                target, goal, dict(enumerate(whole_files(files))), stages, options, job, done.append, placed=placed
-            )
+            pieces = dict(enumerate(whole_files(files)))
+            statements = dict.fromkeys(pieces, load_sql(goal, job, 0, placed=placed))
+            server = server_spec(target, job)
+            run_workers(server, pieces, statements, options, done.append, placed=placed, repair=REPAIR)
             done.sort(key=lambda one: int(one["number"]))
             check_against_records(files, done, records)
             if rejects is not None:
@@ -181,27 +180,9 @@ def make_staging(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int],
             drop_stages(conn, goal, job, numbers)
 
 
-def load_pieces(
-    target: MariaDB,
-    goal: TargetTable,
-    pieces: Mapping[int, Piece],
-    stages: Mapping[int, int],
-    options: JobOptions,
-    job: str,
-    record: Callable[[MoveFinishedChunk], None],
-    *,
-    placed: bool,
-) -> None:
-    """Load pieces of files into the staging tables `stages`; the other arguments are those of `run_workers`.
-
-    Raises:
-        MoveError: A piece could not be loaded.
-    """
-    server = {"connection": target.load_connection(application_name(job)), "session_sql": list(WRITING)}
-    statements = {number: load_sql(goal, job, stages[number], placed=placed) for number in pieces}
-    failed = run_workers(server, pieces, statements, options, record, placed=placed)
-    if failed is not None:
-        raise failure_of(failed, names_of(pieces), REPAIR)
+def server_spec(target: MariaDB, job: str) -> dict[str, object]:
+    """Return the core's specification of the server that receives rows."""
+    return {"connection": target.load_connection(application_name(job)), "session_sql": list(WRITING)}
 
 
 def read_staged(

@@ -7,24 +7,23 @@ tables across a restart.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.move.engines.mariadb.load import load_pieces, make_target, open_session
+from dbdyno.move.engines.mariadb.load import REPAIR, make_target, open_session, server_spec
 from dbdyno.move.engines.mariadb.staged_rows import drop_all, heads_of, publish_staged
-from dbdyno.move.engines.mariadb.target import TargetTable, make_stages
+from dbdyno.move.engines.mariadb.target import TargetTable, load_sql, make_stages
 from dbdyno.move.engines.mariadb.transfer import resumed_session
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import with_full_command
-from dbdyno.move.loading.files import check_against_records, files_of, rejects_of
-from dbdyno.move.loading.load_job import files_in, new_ledger, piece_of, plan_of, refuse_changed, resumed_plan
-from dbdyno.move.loading.pieces import records_by_file
+from dbdyno.move.loading.files import rejects_of
+from dbdyno.move.loading.load_job import new_ledger, plan_of, resumed_plan, stage_unfinished, staged_files
+from dbdyno.move.loading.pieces import Piece
 from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.loading.staged_rows import request_of
+from dbdyno.move.loading.workers import Record, run_workers
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.resume import refuse_ended
 from dbdyno.move.reading.run import JobOptions, Plan, new_id
@@ -69,7 +68,6 @@ def resume_load(
                 drop_all(conn, before, goals)
                 ledger.manifest["plan"] = plan.to_json()
             ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
-            ledger.save()
         return _work(target, conn, ledger, plan, goals, options, level)
 
 
@@ -83,27 +81,20 @@ def _work(
     level: str,
 ) -> LoadResult:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
-    into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
+    into, (goal, *_) = request_of(plan), goals
     placed = into.rejects is not None
+
+    def stage(left: Mapping[int, Piece], record: Record) -> None:
+        make_stages(conn, goal, plan.id, list(left), placed=placed)
+        statements = {number: load_sql(goal, plan.id, number, placed=placed) for number in left}
+        run_workers(server_spec(target, plan.id), left, statements, options, record, placed=placed, repair=REPAIR)
+
     with ledger.locked():
-        with ledger.phase("loading"), with_full_command(ledger):
-            left = {one.number: piece_of(one, paths) for one in plan.unfinished(ledger.records())}
-
-            def record(chunk: MoveFinishedChunk) -> None:
-                ledger.record({**chunk, "file": "", "snapshot": 0})
-
-            if left:
-                make_stages(conn, goals[0], plan.id, list(left), placed=placed)
-                stages = {number: number for number in left}
-                load_pieces(target, goals[0], left, stages, options, plan.id, record, placed=placed)
-            refuse_changed(plan)
-        known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
-        files = {chunk.number: chunk.relation for chunk in plan.chunks}
-        done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
-        check_against_records(paths, done, known)
+        stage_unfinished(ledger, plan, stage)
+        done, of_a_job = staged_files(ledger, plan)
         loaded = publish_staged(target, conn, ledger, goals, into, options, level)
         assert isinstance(loaded, LoadResult)
-        loaded = replace(loaded, files=len(paths), source="files", records=known is not None)
+        loaded = replace(loaded, files=len(done), source="files", records=of_a_job)
         ledger.manifest["proved"] = loaded.sentences()
         ledger.save()
     return loaded

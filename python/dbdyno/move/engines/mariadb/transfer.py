@@ -21,7 +21,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.mariadb import job as from_mariadb
-from dbdyno.move.engines.mariadb.load import make_target, open_session
+from dbdyno.move.engines.mariadb.load import make_target, open_session, server_spec
 from dbdyno.move.engines.mariadb.source import select_sql
 from dbdyno.move.engines.mariadb.staged_rows import (
     drop_all,
@@ -32,8 +32,9 @@ from dbdyno.move.engines.mariadb.staged_rows import (
     recreate_staging,
     requests_of_plan,
 )
-from dbdyno.move.engines.mariadb.target import WRITING, TargetTable, database_of, is_published, load_sql, table_exists
-from dbdyno.move.engines.postgres.source import Request, application_name, copy_sql
+from dbdyno.move.engines.mariadb.target import TargetTable, database_of, is_published, load_sql, table_exists
+from dbdyno.move.engines.postgres.source import Request, copy_sql
+from dbdyno.move.engines.postgres.staging import server_spec as server_spec_of_postgres
 from dbdyno.move.engines.postgres.target import TargetTable as PostgresTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import staged_rows, transfer
@@ -187,7 +188,7 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) ->
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         copy = transfer.copy_statements(conn, plan, goals)
         return {
-            "target": transfer.target_spec(target, conn, plan),
+            "target": server_spec_of_postgres(target, conn, plan.id),
             "tables": table_specs(plan),
             "chunks": [
                 transfer.forwarded_chunk_spec(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks
@@ -201,7 +202,7 @@ def _lines(target: MariaDB, conn: Any, load_request: LoadRequest) -> from_mariad
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         goals = recreate_staging(conn, database_of(target), plan, load_request, chunks)
         each = [_line(plan, load_request, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
-        given = {"target": _target(target, plan), "tables": table_specs(plan), "chunks": each}
+        given = {"target": server_spec(target, plan.id), "tables": table_specs(plan), "chunks": each}
         return {**given, "rejects": load_request.rejects is not None}
 
     return pieces
@@ -225,11 +226,7 @@ def _lines_of_postgres(target: MariaDB, conn: Any, load_request: LoadRequest) ->
         plan, source = reading.plan, reading.snapshot.conn
         goals = recreate_staging(conn, database_of(target), plan, load_request, reading.chunks)
         each = [_line(plan, load_request, goals, one, copy_sql(source, plan.tables, one)) for one in reading.chunks]
-        there, rejects = _target(target, plan), load_request.rejects is not None
+        there, rejects = server_spec(target, plan.id), load_request.rejects is not None
         return _core.MoveJob({**reading.spec(each), "target": there, "rejects": rejects})
 
     return make
-
-
-def _target(target: MariaDB, plan: Plan) -> dict[str, object]:
-    return {"connection": target.load_connection(application_name(plan.id)), "session_sql": list(WRITING)}

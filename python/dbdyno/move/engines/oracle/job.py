@@ -104,7 +104,6 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, o
     manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
     ledger = Ledger.create(folder, manifest)
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
-    ledger.save()
     options.say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
     return ledger
 

@@ -7,7 +7,7 @@ and the row's number in the file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from psycopg import sql
 from dbdyno.base.core_types import MoveFileCount, MoveFinishedChunk
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import application_name, session_settings
-from dbdyno.move.loading.pieces import CSV, Piece, pieces_of, records_by_file, whole_files
+from dbdyno.move.loading.pieces import CSV, pieces_of, records_by_file, whole_files
 from dbdyno.move.loading.request import Column
-from dbdyno.move.loading.workers import failure_of, names_of, run_workers
+from dbdyno.move.loading.workers import run_workers
 from dbdyno.move.reading.run import JobOptions, new_id
 
 PREFIX = "dbdyno_move_"
 FILE, ROW = "dbdyno_file", "dbdyno_row"
+REPAIR = "repair the value, or write such rows to a file with --rejects"
 
 
 @contextlib.contextmanager
@@ -80,16 +81,9 @@ def fill(
     copy = copy_statement(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
     pieces = pieces_of(files, options.workers) if options.workers > 1 else whole_files(files)
     done: list[MoveFinishedChunk] = []
-    load_pieces(
-        target,
-        conn,
-        dict(enumerate(pieces)),
-        dict.fromkeys(range(len(pieces)), copy),
-        options,
-        job,
-        done.append,
-        placed=placed,
-    )
+    copies = dict.fromkeys(range(len(pieces)), copy)
+    server = server_spec(target, conn, job)
+    run_workers(server, dict(enumerate(pieces)), copies, options, done.append, placed=placed, repair=REPAIR)
     return records_by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
 
 
@@ -101,31 +95,12 @@ def copy_statement(stage: sql.Identifier, columns: Sequence[Column], *, csv: boo
     return sql.SQL("copy {} ({}) from stdin (format {})").format(stage, sql.SQL(", ").join(names), sql.SQL(form))
 
 
-def load_pieces(
-    target: Postgres,
-    conn: psycopg.Connection[Any],
-    pieces: Mapping[int, Piece],
-    copies: Mapping[int, str],
-    options: JobOptions,
-    job: str,
-    record: Callable[[MoveFinishedChunk], None],
-    *,
-    placed: bool,
-) -> None:
-    """Load pieces of files with the COPY statements `copies`; the other arguments are those of `run_workers`.
-
-    Raises:
-        MoveError: A piece could not be loaded.
-    """
-    connection = {**target.conninfo(), "application_name": application_name(job)}
-    server = {"connection": connection, "session_sql": [session_settings(conn, lasting=True)]}
-    failed = run_workers(server, pieces, copies, options, record, placed=placed)
-    if failed is None:
-        return
-    error = failure_of(failed, names_of(pieces), "repair the value, or write such rows to a file with --rejects")
-    if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
-        error.next_step = "make a partition for such rows, or write them to a file with --rejects"
-    raise error
+def server_spec(target: Postgres, conn: psycopg.Connection[Any], job: str, *more: str) -> dict[str, Any]:
+    """Return the core's specification of the server that receives rows; `more` statements begin its sessions."""
+    return {
+        "connection": {**target.conninfo(), "application_name": application_name(job)},
+        "session_sql": [session_settings(conn, lasting=True), *more],
+    }
 
 
 def stage_name(schema: str) -> tuple[str, tuple[str, str]]:

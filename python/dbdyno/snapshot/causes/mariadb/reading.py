@@ -13,7 +13,6 @@ from dbdyno.snapshot.engines.mariadb.load import TABLES
 from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.statement_texts import statement_texts
 
 _SUMS = (
     ("calls", "COUNT_STAR", 1.0),
@@ -45,16 +44,9 @@ class MariadbChange(Change):
 
     def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by digest, summed over all default databases, and add the texts to `texts`."""
-        if not interval.has(self.view):
-            return {}
-        sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
-        rows = interval.query(
-            f"select DIGEST as digest, {sums} from {self.view} where verdict = 'ok' and COUNT_STAR > 0 group by 1",
-            self.view,
-        )
-        texts.update(statement_texts(interval).items())
+        found = self.read_sums(interval, "DIGEST", _SUMS, "verdict = 'ok' and COUNT_STAR > 0", texts)
         texts[OTHER_DIGEST] = "all statements that the table of digests had no room for"
-        return {str(row.pop("digest")): rates(row, interval.seconds) for row in rows}
+        return found
 
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates of rows fetched, inserted, updated and deleted by table, and add the names to `names`."""
@@ -85,11 +77,7 @@ class MariadbChange(Change):
 
     @cached_property
     def _status(self) -> tuple[Rates, Rates]:
-        sides = []
-        for one in (self.before, self.after):
-            rows = one.query("select name, value from global_status where value is not null", "global_status")
-            sides.append({row["name"]: float(row["value"]) / one.seconds for row in rows})
-        return sides[0], sides[1]
+        return self.rates_by_name(("global_status", "name"))
 
     def status(self, name: str) -> tuple[float, float]:
         """Return a status counter as a rate per second, before and after; 0 if it is not known."""

@@ -15,7 +15,6 @@ from dbdyno.snapshot.causes.change import Change, Key, Pair, Rates, rates
 from dbdyno.snapshot.engines.oracle.scripts import script
 from dbdyno.snapshot.engines.oracle.scripts import script_names as scripts
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.store.folder import Snapshot
 
 SEGMENTS = "segment_statistics"
@@ -71,7 +70,6 @@ class OracleChange(Change):
         ("sysstat", "value", "name = 'parse count (hard)'", "hard parses"),
         ("sysstat", "value", "name = 'logons cumulative'", "logons"),
     )
-    jitter_us = 0
 
     @classmethod
     def was_started_between(cls, first: Snapshot, second: Snapshot) -> bool:
@@ -81,14 +79,7 @@ class OracleChange(Change):
 
     def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by SQL_ID, summed over all plans, and add the texts to `texts`."""
-        if not interval.has(self.view):
-            return {}
-        sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
-        rows = interval.query(
-            f"select sql_id, {sums} from {self.view} where {_GOOD} and elapsed_time > 0 group by 1", self.view
-        )
-        texts.update(statement_texts(interval).items())
-        return {str(row.pop("sql_id")): rates(row, interval.seconds) for row in rows}
+        return self.read_sums(interval, "sql_id", _SUMS, f"{_GOOD} and elapsed_time > 0", texts)
 
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates of segment statistics by object, with partitions summed, and add the names to `names`."""
@@ -127,15 +118,7 @@ class OracleChange(Change):
 
     @cached_property
     def _statistics(self) -> tuple[Rates, Rates]:
-        sides = []
-        for one in (self.before, self.after):
-            found: Rates = {}
-            for view, name in (("sysstat", "name"), ("sys_time_model", "stat_name")):
-                if one.has(view):
-                    rows = one.query(f"select {name} as name, value from {view} where value is not null", view)
-                    found |= {row["name"]: float(row["value"]) / one.seconds for row in rows}
-            sides.append(found)
-        return sides[0], sides[1]
+        return self.rates_by_name(("sysstat", "name"), ("sys_time_model", "stat_name"))
 
     def statistic(self, name: str) -> tuple[float, float]:
         """Return a statistic, or a time-model value in µs, as a rate per second, before and after; 0 if not known."""

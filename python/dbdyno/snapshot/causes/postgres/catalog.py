@@ -11,13 +11,12 @@ from dbdyno.snapshot.wording import three_digits
 
 
 def dropped_statistics(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each dropped statistics object if statements on its table take longer or do more work."""
-    rows = change.rows_of_ends(
+    """Yield a cause for each dropped statistics object if statements of its table take longer or do more work."""
+    for row in change.rows_of_ends(
         "pg_statistic_ext",
         "select a.datid, a.stxname as name, a.stxrelid as relid from {before} a anti join {after} b"
         " on a.datid = b.datid and a.oid = b.oid order by 2",
-    )
-    for row in rows:
+    ):
         table = change.tables.get((row["datid"], row["relid"]))
         slow = change.heavier_statements_of_table(table.name) if table else frozenset[Key]()
         if table is not None and slow:
@@ -31,12 +30,11 @@ def dropped_statistics(change: Change) -> Iterator[Cause]:
 
 def smaller_sequence_caches(change: Change) -> Iterator[Cause]:
     """Yield a cause for each sequence that caches fewer values per session, if statements using it do more work."""
-    rows = change.rows_of_ends(
+    for row in change.rows_of_ends(
         "pg_sequence",
         "select b.datid, b.name, b.owner, a.seqcache as old, b.seqcache as new from {before} a join {after} b"
         " using (datid, seqrelid) where b.seqcache < a.seqcache order by 2",
-    )
-    for row in rows:
+    ):
         slow = _asking(change, row)
         if slow:
             kept = f"{row['new']:,} value{'' if row['new'] == 1 else 's'}"

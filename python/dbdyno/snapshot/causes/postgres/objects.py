@@ -310,19 +310,13 @@ def grown_tables(change: Change) -> Iterator[Cause]:
         before, after = _a_scan(table)
         came = _added(change, key) >= (after - before) / 2
         if slow and (new >= 1.05 * old or came) and after >= LONGER_SCAN_FACTOR * before > 0:
-            yield Cause(
-                f"table {table.name} grew to {three_digits(after / before)} times its rows",
-                f"rows of a sequential scan {before:,.0f} → {after:,.0f}",
-                slow,
-                weight=2,
-            )
+            what = "rows of a sequential scan"
         elif old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
-            yield Cause(
-                f"table {table.name} grew to {three_digits(new / old)} times its rows",
-                f"rows {old:,.0f} → {new:,.0f}",
-                slow,
-                weight=2,
-            )
+            what, before, after = "rows", old, new
+        else:
+            continue
+        grown = f"table {table.name} grew to {three_digits(after / before)} times its rows"
+        yield Cause(grown, f"{what} {before:,.0f} → {after:,.0f}", slow, weight=2)
 
 
 def _added(change: Change, key: Hashable) -> float:

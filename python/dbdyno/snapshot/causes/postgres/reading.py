@@ -39,7 +39,6 @@ class PostgresChange(Change):
         ("pg_stat_wal", "wal_sync_time", "true", "ms of WAL syncs"),
         ("pg_stat_io", "fsync_time", "object = 'wal'", "ms of WAL syncs"),
     )
-    jitter_us = 0
     renumbered: frozenset[Key] = frozenset()
     """Identifiers of statements whose identifier changed between the periods."""
 

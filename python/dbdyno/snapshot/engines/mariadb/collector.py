@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.mariadb import session
 from dbdyno.snapshot.engines.mariadb import facts, texts
 from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, error_text
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
@@ -206,9 +207,7 @@ class MariadbCollector(Collector):
         return self._columns.get(name, [])
 
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            return list(cursor.fetchall())
+        return session.rows(self._connection, sql, parameters)
 
 
 def is_connection_lost(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.bench.mariadb.session import open_session
+from dbdyno.bench.mariadb import session
 from dbdyno.evidence.log_sources import LogSource, LogSources
 from dbdyno.snapshot.engines.mariadb.connection import Address, address, driver, error_text
 from dbdyno.snapshot.plans.syslog import PIECE
@@ -111,7 +111,7 @@ def read_history(dsn: str) -> History:
     where = address(dsn)
     pymysql = driver()
     try:
-        with contextlib.closing(open_session(where.parameters, name="dbdyno trace")) as connection:
+        with contextlib.closing(session.open_session(where.parameters, name="dbdyno trace")) as connection:
             if "mariadb" not in str(connection.get_server_info()).lower():
                 raise SnapshotError(
                     "is not a MariaDB server: MySQL is not supported",
@@ -128,31 +128,27 @@ def read_history(dsn: str) -> History:
 
 
 def _history(connection: Any, address: Address) -> History:
-    with connection.cursor() as cursor:
-        cursor.execute("select @@performance_schema, @@performance_schema_max_sql_text_length, @@version")
-        is_on, most, version = cursor.fetchone()
-        if not is_on:
-            raise SnapshotError(
-                "the server's performance schema is off, so it keeps no statements",
-                where=address.safe,
-                next_step="start the server with performance_schema = ON, or import its slow log",
-            )
-        cursor.execute(_OWN)
-        own = cursor.fetchone()
-        if own is None:
-            raise SnapshotError(
-                "the server's performance schema does not keep statements",
-                where=address.safe,
-                next_step=f"enable its consumers with: {_CONSUMERS}",
-            )
-        thread, now_ps, now = own
-        cursor.execute(_HISTORY, (thread,))
-        rows = cursor.fetchall()
-        cursor.execute(_COUNTED)
-        counted = [
-            CountedStatement(str(schema), str(digest), str(text), int(calls), int(total_ps) // 1000, int(errors))
-            for schema, digest, text, calls, total_ps, errors in cursor.fetchall()
-        ]
+    settings = "select @@performance_schema, @@performance_schema_max_sql_text_length, @@version"
+    is_on, most, version = session.row(connection, settings)
+    if not is_on:
+        raise SnapshotError(
+            "the server's performance schema is off, so it keeps no statements",
+            where=address.safe,
+            next_step="start the server with performance_schema = ON, or import its slow log",
+        )
+    own = session.rows(connection, _OWN)
+    if not own:
+        raise SnapshotError(
+            "the server's performance schema does not keep statements",
+            where=address.safe,
+            next_step=f"enable its consumers with: {_CONSUMERS}",
+        )
+    thread, now_ps, now = own[0]
+    rows = session.rows(connection, _HISTORY, (thread,))
+    counted = [
+        CountedStatement(str(schema), str(digest), str(text), int(calls), int(total_ps) // 1000, int(errors))
+        for schema, digest, text, calls, total_ps, errors in session.rows(connection, _COUNTED)
+    ]
     texts = [row for row in rows if row[4] is not None]
     whole = [row for row in texts if len(str(row[4]).encode()) < int(most) - _SHORT]
     executed = [

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.bench.mariadb import session
 from dbdyno.snapshot.engines.live import Live, Progress, Reading, Session
 from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, error_text
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
@@ -206,9 +207,7 @@ class MariadbLive(Live):
         return True
 
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            return list(cursor.fetchall())
+        return session.rows(self._connection, sql, parameters)
 
 
 def without_values(text: str) -> str:

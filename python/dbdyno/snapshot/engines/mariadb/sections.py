@@ -12,7 +12,7 @@ from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.engines.shared_sections import changed_settings, needs, sum_of, tables_by_order
+from dbdyno.snapshot.engines.shared_sections import changed_settings, needs, sum_of, top_statements, unknown_rows_table
 from dbdyno.snapshot.model import build_sections, statement_beginning
 from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.sessions import blocking
@@ -155,23 +155,12 @@ def statements(interval: Interval, top: int) -> Part:
         for row in rows
         if not OWN_STATEMENT.search(texts.get(row["statement"]) or "")
     ]
-    tables, shown = tables_by_order(_SQL, rows, top)
-    told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER_DIGEST]
-    lost = interval.query(f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1")
     notes = []
     if any(row["statement"] == OTHER_DIGEST for row in rows):
         notes.append("the table of digests was full: raise performance_schema_digests_size")
-    return section(
-        "sql",
-        "Top SQL",
-        [
-            *tables,
-            table("Texts", columns("text:text statement:code:identifier"), told),
-            table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
-        ],
-        about="share: of all statements' time. Statements are counted when they end.",
-        notes=notes,
-    )
+    lost = unknown_rows_table(interval, view, "DIGEST", top, "verdict <> 'ok'")
+    about = "share: of all statements' time. Statements are counted when they end."
+    return top_statements(_SQL, rows, texts, top, lost, rest=OTHER_DIGEST, about=about, notes=notes)
 
 
 def locks(interval: Interval, top: int) -> Part:

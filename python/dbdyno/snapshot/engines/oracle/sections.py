@@ -8,7 +8,14 @@ from dbdyno.base.sections import Part, Row, Table, columns, section, table
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.engines.shared_sections import changed_settings, load_profile, needs, sum_of, tables_by_order
+from dbdyno.snapshot.engines.shared_sections import (
+    changed_settings,
+    load_profile,
+    needs,
+    sum_of,
+    top_statements,
+    unknown_rows_table,
+)
 from dbdyno.snapshot.model import build_sections, statement_beginning
 from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.sessions import report as session_report
@@ -226,19 +233,9 @@ def statements(interval: Interval, top: int) -> Part:
     )
     texts = statement_texts(interval)
     rows = [row | {"begins": statement_beginning(texts.get(row["statement"]))} for row in rows]
-    tables, shown = tables_by_order(_SQL, rows, top)
-    told = [{"statement": one, "text": texts.get(one)} for one in shown]
-    lost = interval.query("select sql_id as name, verdict, why from sql where executions is null order by 2, 1")
-    return section(
-        "sql",
-        "Top SQL",
-        [
-            *tables,
-            table("Texts", columns("text:text statement:code:identifier"), told),
-            table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
-        ],
-        about="share: of the elapsed time of all statements still in the shared pool",
-    )
+    lost = unknown_rows_table(interval, "sql", "sql_id", top, "executions is null")
+    about = "share: of the elapsed time of all statements still in the shared pool"
+    return top_statements(_SQL, rows, texts, top, lost, about=about)
 
 
 @needs("segment_statistics", name="segments", title="Most accessed segments")

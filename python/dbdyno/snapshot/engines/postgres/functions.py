@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.base.sections import MissingMeasurement, Part, columns, missing_measurement, section, table
-from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, setting, unknown_rows_table
-from dbdyno.snapshot.engines.shared_sections import needs
+from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, setting
+from dbdyno.snapshot.engines.shared_sections import needs, unknown_rows_table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, columns, missing_measurement, section, table
+from dbdyno.base.sections import MissingMeasurement, Part, Row, Table, missing_measurement, table
 from dbdyno.base.sql_text import quoted
 from dbdyno.snapshot.engines.postgres.facts import is_ours, is_ours_sql
 from dbdyno.snapshot.engines.postgres.section_helpers import (
@@ -13,9 +13,8 @@ from dbdyno.snapshot.engines.postgres.section_helpers import (
     column_or_null,
     missing_timing,
     setting,
-    unknown_rows_table,
 )
-from dbdyno.snapshot.engines.shared_sections import needs
+from dbdyno.snapshot.engines.shared_sections import needs, top_statements, unknown_rows_table
 from dbdyno.snapshot.model import sql_columns, statement_beginning
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.plan_changes import latencies
@@ -95,21 +94,17 @@ def statements(interval: Interval, top: int) -> Part:
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
     rows = [row | _named(row, roles) for row in rows if not is_ours(row["text"] or "")]
-    tables = []
-    shown: dict[str, Row] = {}
-    for heading, order, spec in _ORDERS:
-        first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])
-        known = " ".join(word for word in spec.split() if _NEEDS.get(word.split(":")[0], VIEW) in {VIEW, *has})
-        tables.append(table(heading, sql_columns(known), first, top=top))
-        shown |= {row["statement"]: row for row in first[:top]}
-    tables.append(_latency(interval, rows, top))
-    texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
-    interval.table(VIEW)
-    lost = unknown_rows_table(interval, VIEW, "queryid::varchar", top)
-    return section(
-        "sql",
-        "Top SQL",
-        [*tables, table("Texts", columns("text:text statement:code:identifier"), texts), lost],
+    orders = (
+        (heading, order, " ".join(one for one in spec.split() if _NEEDS.get(one.split(":")[0], VIEW) in {VIEW, *has}))
+        for heading, order, spec in _ORDERS
+    )
+    return top_statements(
+        orders,
+        rows,
+        {row["statement"]: row["text"] for row in rows},
+        top,
+        unknown_rows_table(interval, VIEW, "queryid::varchar", top),
+        further=[_latency(interval, rows, top)],
         about="share: of the time of all statements but dbdyno's own. sd: standard deviation over the interval's calls,"
         " where there are two or more. Statements are counted when they end.",
         not_measured=_not_measured(interval, rows),

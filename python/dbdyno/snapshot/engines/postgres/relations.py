@@ -9,9 +9,8 @@ from dbdyno.snapshot.engines.postgres.section_helpers import (
     column_or_null,
     has_several_databases,
     relation_name,
-    unknown_rows_table,
 )
-from dbdyno.snapshot.engines.shared_sections import needs
+from dbdyno.snapshot.engines.shared_sections import needs, unknown_rows_table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dbdyno.base.sections import MissingMeasurement, Table, columns, missing_measurement, table
+from dbdyno.base.sections import MissingMeasurement, missing_measurement
 from dbdyno.base.sql_text import literal, quoted
 
 if TYPE_CHECKING:
@@ -64,20 +64,6 @@ def own_transactions_of(chain: Sequence[Snapshot]) -> dict[str, int]:
             name = str(one.steady_facts.get("database"))
             total[name] = total.get(name, 0) + one.looks
     return total
-
-
-def unknown_rows_table(interval: Interval, view: str, name: str, top: int) -> Table:
-    """Return the table of a view's rows whose difference is not known, each with its verdict and reason.
-
-    A row with a known lower bound is not included.
-    """
-    rows = interval.query(
-        f"select {name} as name, verdict, why from {view}"
-        " where verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone') order by verdict, name",
-        view,
-    )
-    shown = columns("name:text verdict:text why:text")
-    return table("Difference not known", shown, rows, top=top)
 
 
 def relation_name(alias: str = "", database: bool = False) -> str:

@@ -166,6 +166,13 @@ DATABASE: tuple[Source, ...] = (
 )
 """Views read in each database, whose oid becomes the first key."""
 
+
+def _size_column(kind: str, privilege: str) -> tuple[str, str, str, str, str]:
+    """Return the size of a database or tablespace that the role may measure, as a column."""
+    allowed = f"{_MAY_SIZE} or has_{kind}_privilege(oid, '{privilege}')"
+    return (f"case when {allowed} then pg_{kind}_size(oid) end", "size_bytes", "gauge", "bytes", "BIGINT")
+
+
 SIZES: tuple[Source, ...] = (
     Source(
         "pg_database",
@@ -173,15 +180,7 @@ SIZES: tuple[Source, ...] = (
         "now",
         states=True,
         only=frozenset({"oid", "datname"}),
-        extra=(
-            (
-                f"case when {_MAY_SIZE} or has_database_privilege(oid, 'connect') then pg_database_size(oid) end",
-                "size_bytes",
-                "gauge",
-                "bytes",
-                "BIGINT",
-            ),
-        ),
+        extra=(_size_column("database", "connect"),),
     ),
     Source(
         "pg_tablespace",
@@ -191,13 +190,7 @@ SIZES: tuple[Source, ...] = (
         only=frozenset({"oid", "spcname"}),
         extra=(
             text_column("location", "pg_tablespace_location(oid)"),
-            (
-                f"case when {_MAY_SIZE} or has_tablespace_privilege(oid, 'create') then pg_tablespace_size(oid) end",
-                "size_bytes",
-                "gauge",
-                "bytes",
-                "BIGINT",
-            ),
+            _size_column("tablespace", "create"),
         ),
     ),
 )

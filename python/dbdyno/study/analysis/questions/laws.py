@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.stats.laws import Estimate, Law
+    from dbdyno.stats.laws import Law
+    from dbdyno.stats.means import Estimate
 
 Word = Callable[[float], str]
 BENT = ("usl", "saturating")

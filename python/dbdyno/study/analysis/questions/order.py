@@ -17,7 +17,7 @@ from dbdyno.base.decisions import PROVISIONAL
 from dbdyno.base.errors import StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
-from dbdyno.stats.means import mean_interval
+from dbdyno.stats.means import Estimate, mean_interval
 from dbdyno.stats.wording import change_of, percent
 from dbdyno.study.analysis.contract.rows import Model, OrderRow, RatioRow
 from dbdyno.study.analysis.measured.measures import Measures
@@ -38,12 +38,9 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Ratio:
+class Ratio(Estimate):
     """Ratio of two times with its interval; a difference of less than `matters` (a share) counts as no difference."""
 
-    value: float
-    low: float
-    high: float
     matters: float
 
     @property
