@@ -11,7 +11,7 @@ from dbdyno.snapshot.wording import three_digits
 
 
 def dropped_statistics(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each dropped statistics object if statements of its table take longer or do more work."""
+    """Yield a cause for each dropped statistics object if statements on its table take longer or do more work."""
     for row in change.rows_of_ends(
         "pg_statistic_ext",
         "select a.datid, a.stxname as name, a.stxrelid as relid from {before} a anti join {after} b"
