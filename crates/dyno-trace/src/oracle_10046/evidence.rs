@@ -195,6 +195,7 @@ impl Evidence {
 }
 
 impl Sink for Evidence {
+    #[inline(always)]
     fn call(&mut self, _batch: &Batch, row: &CallRow) {
         self.calls.push(row, self.options.base, &call_names!(self));
         self.early.0 |= row.early;
@@ -203,6 +204,7 @@ impl Sink for Evidence {
         }
     }
 
+    #[inline(always)]
     fn wait(&mut self, batch: &Batch, row: &WaitRow) {
         let (bytes, len) = batch.bytes_from(row.parameters);
         let (number, values) = self.parameters.take_apart(row.event, bytes, len);

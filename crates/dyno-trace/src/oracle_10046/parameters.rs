@@ -68,8 +68,10 @@ struct Layout {
 #[derive(Clone, Debug)]
 struct Name {
     len: usize,
-    /// Sixteen bytes of the name at a time, and a mask of the bytes that count.
-    parts: Vec<(u128, u128)>,
+    /// The first sixteen bytes of the name, and a mask of the bytes that count.
+    first: (u128, u128),
+    /// The following parts of a longer name.
+    more: Vec<(u128, u128)>,
 }
 
 impl Name {
@@ -79,17 +81,20 @@ impl Name {
             whole[..bytes.len()].copy_from_slice(bytes);
             (u128::from_le_bytes(whole), u128::MAX >> (8 * (16 - bytes.len())))
         };
-        Self { len: text.len(), parts: text.chunks(16).map(part).collect() }
+        let mut parts = text.chunks(16).map(part);
+        Self { len: text.len(), first: parts.next().unwrap_or_default(), more: parts.collect() }
     }
 
     /// Returns true if this name is at `at`; may return false for a match if too few bytes follow the name.
     #[inline]
     fn stands(&self, bytes: &[u8], at: usize) -> bool {
-        self.parts.iter().enumerate().all(|(number, (part, mask))| {
-            let from = at + 16 * number;
+        let is_part = |from: usize, (part, mask): (u128, u128)| {
             let found = bytes.get(from..from + 16).and_then(|found| found.try_into().ok());
-            found.is_some_and(|found| u128::from_le_bytes(found) & mask == *part)
-        })
+            found.is_some_and(|found| u128::from_le_bytes(found) & mask == part)
+        };
+        is_part(at, self.first)
+            && (self.more.is_empty()
+                || self.more.iter().zip(1..).all(|(&part, number)| is_part(at + 16 * number, part)))
     }
 }
 

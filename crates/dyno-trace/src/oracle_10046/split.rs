@@ -63,6 +63,16 @@ struct Plan<'a> {
     options: Options,
 }
 
+/// A worker's last search for the start of a piece: the end of one piece is the start of the next.
+#[derive(Default)]
+struct Probe {
+    bytes: Vec<u8>,
+    /// Number of the piece; 0 before the first search.
+    index: u64,
+    /// Where the piece begins; `None` if no record was found after the cut.
+    start: Option<u64>,
+}
+
 /// A piece as a worker read it, independently of what precedes the piece.
 struct Piece {
     /// Start of the piece; `None` if no record was found after the cut.
@@ -79,14 +89,21 @@ impl Plan<'_> {
     }
 
     /// Returns where piece `index` begins.
-    fn start(&self, index: u64, probe: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    fn start(&self, index: u64, probe: &mut Probe) -> io::Result<Option<u64>> {
         if index == 0 {
             return Ok(Some(0));
         }
         if index >= self.pieces() {
             return Ok(Some(self.bytes));
         }
-        let cut = index * self.chunk;
+        if probe.index != index {
+            (probe.index, probe.start) = (index, self.search(index * self.chunk, &mut probe.bytes)?);
+        }
+        Ok(probe.start)
+    }
+
+    /// Returns the start of the first record after a cut.
+    fn search(&self, cut: u64, probe: &mut Vec<u8>) -> io::Result<Option<u64>> {
         for len in PROBES {
             fill(self.file, cut, self.within(cut, len as u64), probe)?;
             if let Some(found) = record_start(probe, 0) {
@@ -104,7 +121,7 @@ impl Plan<'_> {
         len.min(self.bytes.saturating_sub(offset)) as usize
     }
 
-    fn piece(&self, index: u64, mut batch: Batch, probe: &mut Vec<u8>) -> io::Result<Piece> {
+    fn piece(&self, index: u64, mut batch: Batch, probe: &mut Probe) -> io::Result<Piece> {
         let start = self.start(index, probe)?;
         let next = self.start(index + 1, probe)?;
         let until = next.unwrap_or((index + 1) * self.chunk);
@@ -220,7 +237,7 @@ pub(super) fn read<E: From<Refusal>>(
     }
     let (pool, empties) = mpsc::channel();
     let (results, done) = mpsc::channel();
-    for _ in 0..3 * threads + 3 {
+    for _ in 0..4 * threads + 4 {
         // The receiver lives as long as this function.
         let _ = pool.send(Batch::default());
     }
@@ -231,7 +248,7 @@ pub(super) fn read<E: From<Refusal>>(
         for _ in 0..threads {
             let (results, work, plan) = (results.clone(), &work, &plan);
             scope.spawn(move || {
-                let mut probe = Vec::new();
+                let mut probe = Probe::default();
                 while let Some((index, batch)) = work.draw() {
                     if results.send((index, plan.piece(index, batch, &mut probe))).is_err() {
                         return;
@@ -240,7 +257,7 @@ pub(super) fn read<E: From<Refusal>>(
             });
         }
         drop(results);
-        let (mut waiting, mut probe, mut spare) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut waiting, mut probe, mut spare) = (BTreeMap::new(), Probe::default(), Vec::new());
         for index in 0..plan.pieces() {
             let piece = loop {
                 waiting.extend(done.try_iter());
@@ -257,7 +274,7 @@ pub(super) fn read<E: From<Refusal>>(
             let piece = piece.map_err(|source| unreadable(path, source))?;
             // Given back several at once: a worker that waits for them is woken once.
             spare.push(joiner.join(piece)?);
-            if spare.len() > threads + 1 {
+            if spare.len() > 2 * threads + 1 {
                 spare.drain(..).for_each(|batch| drop(pool.send(batch)));
             }
         }

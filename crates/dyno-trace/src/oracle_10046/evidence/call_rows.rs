@@ -52,7 +52,7 @@ pub type Calls = LateRows<Kept>;
 
 impl Calls {
     /// Adds a call; `base` is added to the numbers of its session and context.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, row: &CallRow, base: u32, names: &Names<'_>) {
         let kept = self.add(names);
         kept.row = *row;

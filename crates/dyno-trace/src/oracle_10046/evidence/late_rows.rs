@@ -44,7 +44,7 @@ impl<K: LateRow> LateRows<K> {
     }
 
     /// Adds a row and returns its place, which the caller has to fill; this way a row is copied only once.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, names: &K::Names<'_>) -> &mut K {
         if self.used == STRETCH {
             self.settle(names);

@@ -60,7 +60,7 @@ pub type Waits = LateRows<Kept>;
 impl Waits {
     /// Adds a wait with its first three parameters; `names` identifies their names, and `base` is added to the numbers
     /// of the wait's session and context.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
         let kept = self.add(words);
         kept.row = *row;
