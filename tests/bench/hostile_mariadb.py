@@ -61,7 +61,7 @@ class HostileMariaDB(Listener):
                 answer = talk.receive()
             self._read(answer)
             if other == OLD:
-                self.given.append("a proof that is broken in minutes")
+                self.given.append("a proof that does not hold in minutes")
 
     def _read(self, answer: bytes) -> None:
         """Record whether the password can be read in the client's answer."""

@@ -127,7 +127,7 @@ def test_what_cannot_be_run_is_refused_with_its_reason(
 
 
 def test_prepare_alone_is_no_workload(tmp_path: Path):
-    with pytest.raises(PlanError, match="prepare is run before a command"):
+    with pytest.raises(PlanError, match="prepare runs before a command"):
         parse_plan('title = "t"\n[workload]\nprepare = "true"\n[[arm]]\nname = "a"\n', tmp_path / "p.toml")
 
 

@@ -214,4 +214,4 @@ def test_hyperfine_commands_are_compared_within_one_import(tmp_path: Path) -> No
     assert shown.returncode == 1
     assert re.search(r"new is 16\.\d % slower", shown.stdout)
     for one in (shown, dbdyno("compare", "a", "a", cwd=tmp_path)):
-        assert "a run was imported, and files of other programs contain no waits" in " ".join(one.stdout.split())
+        assert "a run was imported from another program, whose files contain no waits" in " ".join(one.stdout.split())

@@ -93,7 +93,7 @@ def test_a_folder_without_a_server_is_named_with_its_arm(tmp_path: Path):
         ('server = "/opt/pg"', "must be a table such as"),
         ('server = {bin = "/opt"}', "unknown key"),
         ('server = {settings = "x"}', "must be a table of settings"),
-        ('dsn = "host=x"\nserver = {}', "a dsn, or a server that is started for it"),
+        ('dsn = "host=x"\nserver = {}', "either a dsn or a server that is started for it"),
     ],
 )
 def test_what_is_written_wrong_is_named(arm: str, said: str):

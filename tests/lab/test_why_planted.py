@@ -82,13 +82,13 @@ def test_work_that_slices_do_not_tell_apart_is_counted_in_turns(tmp_path: Path) 
     """PostgreSQL counts for all sessions together, up to a second late. Regression: the work of the arm without its
     index was called equal."""
     case = Case("a hidden index", "arms", ("plan",), "", about="orders_cust")
-    for switch, step in (("slices", 'switch = "turns" under [schedule] counts it'), ("turns", 'turn = "3s" under')):
+    for switch, step in (("slices", 'switch = "turns" under [schedule] to count'), ("turns", 'turn = "3s" under')):
         why = why_of_plan(replace(case, plan=PREDICATE.format(switch=switch, turn="400ms")), tmp_path)
         assert "CPU of the server's sessions; work was not counted" in [one["sentence"] for one in why["causes"]]
         assert step in why["notes"][-1]
     counted = why_of_plan(replace(case, plan=PREDICATE.format(switch="turns", turn="1500ms")), tmp_path)
     assert hit(case, counted), counted
-    assert "index orders_cust is not used, the table is scanned whole" in counted["causes"][0]["sentence"]
+    assert "index orders_cust is not used, the whole table is scanned" in counted["causes"][0]["sentence"]
 
 
 @pytest.mark.soak

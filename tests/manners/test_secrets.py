@@ -173,7 +173,7 @@ scripts = [{name = "s", text = "select :app_password;"}]
 [[factor]]
 variables.app_password = ["S3cr3tA", "S3cr3tB"]
 """
-    with pytest.raises(PlanError, match="would stand in every report") as told:
+    with pytest.raises(PlanError, match="would appear in every report") as told:
         parse_plan(plan, "plan.toml")
     assert "S3cr3t" not in str(told.value)
     assert 'levels = [{name = "one", variables = {app_password = "..."}}]' in str(told.value.next_step)

@@ -51,7 +51,7 @@ def test_the_page_has_the_picture_and_each_point(tmp_path: Path):
     done = run("N12", "--replications", "2", "-o", str(tmp_path / "n12.html"))
     assert done.exit_code == 0, done.output
     page = (tmp_path / "n12.html").read_text()
-    assert "The claim over what its source leaves open" in page and page.count("<svg") >= 2
+    assert "The claim over the values that its source does not state" in page and page.count("<svg") >= 2
     rows = run("N12", "--replications", "2", "--format", "csv").output.splitlines()
     assert rows[0] == "curve,x,value,low,high" and len(rows) == 7
     shown = json.loads(run("N12", "--replications", "2", "--format", "json").output)

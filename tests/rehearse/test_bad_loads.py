@@ -97,7 +97,7 @@ def test_a_target_without_the_table_says_which_lacks(engine: EmbeddedPostgres, t
     model, said = rehearsed(engine, load, tmp_path, "alter table customers rename to clients")
     assert model["verdict"]["decision"] == "fails"
     assert 'the new side has no table customers: relation "customers" does not exist' in said
-    assert "make the new side a copy of the old one" in said
+    assert "create the new side as a copy of the old one" in said
 
 
 def test_an_empty_new_side_is_refused_before_anything_is_measured(engine: EmbeddedPostgres, tmp_path: Path) -> None:

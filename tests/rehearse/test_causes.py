@@ -178,7 +178,7 @@ def test_nothing_explains_it_says_what_was_compared_and_what_could_not_be_read()
     said = unexplained_note(trial, CauseContext(old, new))
     assert "the plans differ; 1 settings differ" in said and "not known: extended statistics of the new side" in said
     alike = unexplained_note(replace(trial, plans=(SCAN, SCAN)), CauseContext(OLD, OLD))
-    assert alike == "Nothing that was read explains it: the plans are alike; the settings are alike."
+    assert alike == "Nothing that was read explains it: the plans are the same; the settings are the same."
     assert "its plan on the new side" in unexplained_note(replace(trial, plans=(SCAN, "")), CauseContext(OLD, OLD))
 
 

@@ -248,7 +248,7 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
         assert calls == {"snap:1..2": 30, "snap:1": 10, "snap:last": 40}
         renamed = Postgres.open(database(own, "copy", template="shop"))
         load = load_of_snapshot(Store(store), "snap:1..2", renamed)
-        assert (load.kind, "The statements are of the database shop." in load.notes) == ("snapshot", True)
+        assert (load.kind, "The statements come from the database shop." in load.notes) == ("snapshot", True)
         words = ("--change", "set jit = off", "--load", store, "--for", "30s", "--out", tmp_path / "runs")
         done = dbdyno("rehearse", old, *words)
         model = model_of(done, tmp_path / "runs")

@@ -84,5 +84,5 @@ def test_what_fails_on_the_old_server_alone_is_said_so(engine: EmbeddedPostgres)
     rehearse(items, Bench(*sides, Budget(5), random.Random(1), 0.1))
     for side in sides:
         side.close()
-    assert items[0].reason == 'it fails on the old server, and not on the new one: relation "later" does not exist'
+    assert items[0].reason == 'it fails on the old server, but not on the new one: relation "later" does not exist'
     assert items[1].reason == f'{FAILS_ON_OLD}: relation "never" does not exist'

@@ -31,8 +31,8 @@ def titles(found: JsonObject) -> list[str]:
     ("difference", "rows", "says"),
     [
         ("order", (3, 3), "the same rows in another order"),
-        ("columns", (3, 3), "another number of columns"),
-        ("values", (3, 3), "as many rows, with other values"),
+        ("columns", (3, 3), "a different number of columns"),
+        ("values", (3, 3), "the same number of rows, with other values"),
         ("rows", (3, 4), "4 rows instead of 3"),
     ],
 )

@@ -302,7 +302,7 @@ def test_what_cannot_be_rehearsed_is_an_error_with_a_reason(
         ("select \"setval\"/**/\n('s', 1)", "it calls setval, whose effect is not rolled back"),
         ("select dblink_open('c', 'x')", "it calls dblink_open, whose effect is not rolled back"),
         ("select pg_stat_reset_shared('io')", "it calls pg_stat_reset_shared, whose effect is not rolled back"),
-        ('select U&"s\\0065tval"(1)', "it has names with Unicode escapes, which are not looked up"),
+        ('select U&"s\\0065tval"(1)', "it has names with Unicode escapes, which are not resolved"),
         ("select setval from t where a in (1)", None),
         ("select pg_sleep(1)", "it sleeps, which is no database time"),
         ("select mail('x')", "it calls mail, whose effect is not rolled back"),

@@ -218,7 +218,7 @@ def test_one_change_is_one_statement(engine: EmbeddedPostgres) -> None:
     for change in ("set work_mem = '1MB'; create index made on t (a)", "drop index if exists one; drop table t"):
         with pytest.raises(TargetError, match="multiple commands") as refused, changed(where(engine), change):
             pass
-        assert refused.value.next_step == "give each statement a --change of its own"
+        assert refused.value.next_step == "give each statement its own --change"
     with psycopg.connect(where(engine)) as connection:
         assert connection.execute("select count(*) from pg_indexes where indexname = 'made'").fetchone() == (0,)
         assert connection.execute("select count(*) from pg_database where datname ~ 'dbdyno'").fetchone() == (0,)
@@ -305,7 +305,7 @@ def test_a_statement_that_fails_half_way_in_a_block_is_not_executed_again(engine
     item = RehearsedStatement(one, trials=[Trial(sent, same, same, "", elapsed_ns=30_000_000) for sent in sets])
     with two_sides(engine) as (old, new):
         run_block(item, old, new, random.Random(1), 0, is_first=True)
-        assert "it failed while it was timed" in item.reason
+        assert "it failed during its timing" in item.reason
         run_block(item, old, new, random.Random(1), 0, is_first=True)
     assert item.old_ns == []
 

@@ -44,7 +44,7 @@ def test_no_regression_needs_the_unclear_statements_to_weigh_little() -> None:
     quiet = [measured(number, QUIET) for number in range(1, 20)]
     few, many = (judged([*quiet, *(measured(100 + at, NOISY) for at in range(count))]) for count in (1, 10))
     assert few.decision == "same"
-    assert "none of the 19 statements that are decided is slower by more than 10 %" in few.headline
+    assert "none of the 19 statements that were decided is slower by more than 10 %" in few.headline
     assert "1 of 20 statements is unclear" in few.headline
     assert many.decision == "no verdict"
 

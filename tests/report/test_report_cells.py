@@ -270,7 +270,7 @@ def test_the_page_of_a_difference_has_the_share_as_printed_and_what_has_none():
     for words in ("3.48 %", "551 342", "251.5", "passed by: BUSY", "reset: the cell's service"):
         assert words in text
     nothing = {**difference(), "rows": []}
-    assert "no counter has a difference" in terminal.render_text(nothing, width=120, color=False)
+    assert "no counter changed" in terminal.render_text(nothing, width=120, color=False)
 
 
 def test_a_comparison_of_recordings_is_drawn_as_one_of_snapshots():

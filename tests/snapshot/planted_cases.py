@@ -163,8 +163,8 @@ def compiling_turned_on(mix: Mix) -> Case:
     return Case(
         mix.run(ask, times=5),
         plant,
-        "statements are compiled (JIT) that were not",
-        r"Slower: statements are compiled \(JIT\)",
+        "statements are now compiled (JIT)",
+        r"Slower: statements are now compiled \(JIT\)",
         says="jit: off → on",
         share=False,  # one of the other statements is compiled as well
         undo=undo,
@@ -311,7 +311,7 @@ def a_transaction_that_keeps_dead_rows(mix: Mix) -> Case:
         load,
         forget,
         "table queue is bloated",
-        says="of forgotten, idle in transaction): what it may see stays",
+        says="of forgotten, idle in transaction): rows that it may see stay",
         sampled=True,
         undo=lambda: [one.close() for one in held] and None,
     )
@@ -496,7 +496,7 @@ def checkpoints_that_follow_each_other(mix: Mix) -> Case:
 @case
 def a_table_swapped_for_one_without_indexes(mix: Mix) -> Case:
     swap = ("create table s2 as select * from sale", "drop table sale", "alter table s2 rename to sale")
-    words = "table sale was recreated, without its indexes sale_cust, sale_pkey"
+    words = "table sale was recreated without its indexes sale_cust, sale_pkey"
     return Case(
         mix.run("select sum(amount) from sale where cust = 3", times=10),
         mix.plant(*swap, "analyze sale", "grant all on sale to shop"),
@@ -601,7 +601,7 @@ def a_standby_that_does_not_replay(mix: Mix) -> Case:
         load,
         report,
         "commits wait for a standby",
-        says="a statement there that conflicts",
+        says="a conflicting statement",
         share=False,
         sampled=True,
         undo=lambda: [one.close() for one in reports] and None,

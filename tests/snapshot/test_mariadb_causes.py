@@ -124,7 +124,7 @@ def test_a_release_with_one_more_query(planted: OnMariadb):
     for model in planted.models(load, lambda: None, release, sampled=False):
         first = model["sections"][0]["tables"][0]["rows"][0]
         assert first["what"].startswith("new statement: SELECT COUNT ( * ) FROM")
-        assert "; reads a table whole: " in first["evidence"]
+        assert "; reads a whole table: " in first["evidence"]
 
 
 @pytest.mark.soak
@@ -161,7 +161,7 @@ def test_sorts_in_passes(planted: OnMariadb):
         return lambda: planted.run(f"set sort_buffer_size = {kib * 1024}", ask)
 
     found = planted.first_causes(load(65536), after=load(16))
-    assert found[0].startswith("sorts do not fit into memory: SELECT SUM")
+    assert found[0].startswith("sorts do not fit in memory: SELECT SUM")
 
 
 @pytest.mark.soak
@@ -192,7 +192,7 @@ def test_a_buffer_pool_that_was_made_smaller(planted: OnMariadb):
         found = planted.first_causes(load, planted.plant(smaller))
     finally:
         planted.run(f"set global innodb_buffer_pool_size = {64 * MIB}", counted=False)
-    assert found == ["the buffer pool was made smaller, 64 → 8 MiB, and no longer holds what is read"] * 2
+    assert found == ["the buffer pool was reduced, 64 → 8 MiB, and no longer holds what is read"] * 2
 
 
 @pytest.mark.soak
@@ -213,7 +213,7 @@ def test_another_plan(planted: OnMariadb):
     load = planted.asks("select sum(amount) from orders where cust < 20", 10)
     found = planted.first_causes(load, planted.plant("alter table orders alter index orders_cust ignored"))
     assert all(
-        one.startswith("many more rows are examined, by another plan or for other values: SELECT SUM ( `amount` )")
+        one.startswith("many more rows are examined, because of another plan or other values: SELECT SUM ( `amount` )")
         for one in found
     )
 
@@ -233,4 +233,4 @@ def test_old_versions_of_rows_that_nobody_purges(planted: OnMariadb):
     with holder:
         found = planted.first_causes(load, hold)
     planted.run("set global innodb_flush_log_at_trx_commit = 1", counted=False)
-    assert found == ["old versions of rows pile up: purge cannot follow"] * 2
+    assert found == ["old row versions pile up: purge cannot keep up"] * 2

@@ -253,7 +253,7 @@ def test_every_report_says_that_no_instance_was_ever_seen(store: Store, snap: Sn
     first, last = snap(state()), snap(state(100, grown=1))
     with Interval(store, first, last) as interval:
         found = {one["name"]: one for one in report(interval)["sections"]}
-    assert "never run against an instance" in found["provenance"]["notes"][0]
+    assert "never ran them against an instance" in found["provenance"]["notes"][0]
 
 
 def test_containers_have_segments_of_their_own(store: Store, snap: Snap) -> None:

@@ -190,7 +190,7 @@ def test_a_log_that_is_read_again_is_kept_once_and_less_of_it_replaces_nothing(k
     kept.model("--log", kept.logs["csv"])
     before = section(kept.model(), "logs")["tables"][0]["rows"]
     less = kept.model("--log", kept.logs["csv"], "--from", "2199-01-01")
-    assert section(less, "logs")["notes"] == ["pg.csv: not kept, it has no execution"]
+    assert section(less, "logs")["notes"] == ["pg.csv: not kept, because it has no execution"]
     assert section(kept.model(), "logs")["tables"][0]["rows"] == before
     assert len(before) == 1
     assert check(kept.lab.store) == []

@@ -107,7 +107,7 @@ def test_a_prefix_without_a_time_is_refused_with_the_next_step(tmp_path: Path) -
         Prefix("[%p] ")
     (tmp_path / "a.log").write_text(text_line("duration: 1.000 ms  statement: select 1", prefix="[28] "))
     done = dbdyno("snap", "plans", "--log", "a.log", cwd=tmp_path)
-    assert "1 entry was not read: its prefix is not as the others, or has no time (a.log:1)" in " ".join(
+    assert "1 entry was not read: its prefix differs from the others, or has no time (a.log:1)" in " ".join(
         done.stdout.split()
     )
 
@@ -204,7 +204,7 @@ def test_an_entry_whose_time_is_none_costs_itself_alone(line: Any) -> None:
     rows, file = logged(line(message, START) + line(message, "yesterday") + line(message, START))
     assert len(rows) == 2
     [(why, places)] = file.unread.places.items()
-    assert why == "its time is none" and len(places) == 1
+    assert why == "its time is not valid" and len(places) == 1
 
 
 def test_a_plan_whose_root_has_no_estimate_is_told() -> None:
@@ -551,7 +551,7 @@ def test_two_logs_of_one_time_are_told_and_a_log_without_plans_says_what_to_set(
         )
     done = dbdyno("snap", "plans", "--log", "a", "--log", "b", cwd=tmp_path)
     said = " ".join(done.stdout.split())
-    assert "a and b are of one time" in said
+    assert "a and b overlap in time" in said
     assert "session_preload_libraries" in said
     assert "nothing is kept: snaps has no snapshot" in said
 

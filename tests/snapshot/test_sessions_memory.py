@@ -178,7 +178,7 @@ def test_watch_stores_what_was_read_and_says_so(memory: Lab):
     assert sleeping[0]["sessions"] == 4
     numbers = (str(one.number) for one in (found[0], found[-1]))
     said = dbdyno("snap", "sessions", *numbers, "--store", str(memory.store.folder))
-    assert "the sum of what the server's memory showed" in " ".join(said.stdout.split())
+    assert "the sum of up to 1,000 reads of the server's memory" in " ".join(said.stdout.split())
 
 
 def test_watch_says_on_its_error_stream_how_it_looks_and_why_not_by_memory(

@@ -82,7 +82,7 @@ def test_rates_are_differences_by_the_time_between() -> None:
 def test_counters_that_fell_give_no_number_but_a_sentence() -> None:
     made = shown(reading(0, {"commits": 100.0}), reading(1, {"commits": 3.0}))
     assert made["profile"][0]["value"] is None
-    assert "began again" in made["notes"][0]
+    assert "counters restarted" in made["notes"][0]
 
 
 def test_our_own_transactions_that_an_engine_counts_late_are_told_and_take_nothing_off() -> None:

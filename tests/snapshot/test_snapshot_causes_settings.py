@@ -149,7 +149,7 @@ def test_a_sleep_is_no_database_time(tmp_path: Path):
     rows = model["sections"][0]["tables"][0]["rows"]
     assert rows[0]["what"].startswith("new statement: savepoint s")
     assert rows[0]["share"] == pytest.approx(1.0)
-    assert "83.3 ms a second of statements that sleep are left out: no database time" in model["sections"][0]["notes"]
+    assert "83.3 ms a second of sleeping statements are left out: not database time" in model["sections"][0]["notes"]
     assert model["verdict"]["title"].startswith("More work: new statement: savepoint s")
     taken = server.store.snapshots_of(None)
     with Interval(server.store, taken[0], taken[-1]) as interval:

@@ -252,7 +252,7 @@ def test_columns_that_one_period_does_not_know_are_said_to_be_unknown(tmp_path: 
         newer.step()
     model = compare(newer.store, period(newer.store, "1..6"), period(newer.store, "7..12"))
     found = section(model, "settings")
-    assert "columns: not known of both periods" in found["notes"]
+    assert "columns: not known for both periods" in found["notes"]
     assert not [row for table in found["tables"] for row in table["rows"] if row["kind"] == "column"]
 
 

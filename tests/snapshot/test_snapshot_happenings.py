@@ -134,7 +134,7 @@ def test_a_database_that_is_never_read_is_told_once_with_its_name(tmp_path: Path
     ("calls", "said"),
     [
         (1, "calls 1.67 → 0.0167 a second, mean 10 ms → 10 ms"),
-        (0, "no call of it ended any more"),
+        (0, "no call of it ended after that"),
     ],
 )
 def test_of_a_fall_it_is_said_whose_it_is(server: Sized, calls: int, said: str):
@@ -217,5 +217,5 @@ def test_a_report_of_few_sub_intervals_opens_with_its_events_and_says_why_no_cau
         first = report(interval)["sections"][0]
     assert first["name"] == "happened"
     assert [row["what"] for row in first["tables"][0]["rows"]] == ["work_mem: 4 → 8"]
-    assert first["notes"][0].startswith("not searched for causes: ")
+    assert first["notes"][0].startswith("the causes were not searched for: ")
     assert ("one sub-interval has no" if steps == 2 else "4 sub-intervals are too few") in first["notes"][0]

@@ -84,7 +84,7 @@ def test_a_table_made_anew_without_an_index_is_the_cause_and_not_the_first_index
     """It was "index orders_pkey on orders was dropped; sequential scans of orders 0 → 0 a second"."""
     server.prints = {1: "f"}
     cause = named(server, "select * from orders", indexes=("o2_pkey",), blocks=600, anew=8)
-    assert cause.words == "table orders was recreated, without its indexes orders_cust, orders_pkey"
+    assert cause.words == "table orders was recreated without its indexes orders_cust, orders_pkey"
     assert cause.evidence == "sequential scans of orders 0.0167 → 1.67 a second"
 
 

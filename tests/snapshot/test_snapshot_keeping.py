@@ -192,7 +192,7 @@ def test_a_manifest_that_was_edited_is_told_and_left_as_it_is(store: Store):
     path = store.folder / "000001" / "manifest.json"
     path.write_text(path.read_text().replace('"note":""', '"note":"x"'))
     (fault,) = check(store)
-    assert (fault.repair, fault.costs) == (None, (1,)) and "its sum is wrong" in fault.what
+    assert (fault.repair, fault.costs) == (None, (1,)) and "its checksum is wrong" in fault.what
     assert repair(store, [fault]) == [fault]
 
 

@@ -63,7 +63,7 @@ def test_a_statement_under_another_identifier_is_neither_new_nor_gone(server: Se
         words = [cause.words for cause in causes(change)]
         assert not any(word.startswith("new statement") for word in words)
         notes = causes_section(change)["notes"]
-    assert any(note.startswith("2 statements have another identifier than before, and the same text") for note in notes)
+    assert any(note.startswith("2 statements have another identifier than before but the same text") for note in notes)
 
 
 def test_a_cut_that_lies_one_sub_interval_too_early_makes_no_new_statement_of_it(server: Server):

@@ -112,7 +112,7 @@ def test_functions_are_counted_and_those_of_triggers_apart(busy: Busy):
     assert (calls["postgres: tax"], calls["postgres: stamp"]) == (7, 50)
     assert [row["function"] for row in table(busy.model, "functions", "Of triggers, by time")] == ["postgres: stamp"]
     assert lacks(busy.model, "functions") == [
-        "track_functions is none for the role of these snapshots; other sessions count"
+        "track_functions is none for the role of these snapshots; the sessions of others may count them"
     ]
 
 
@@ -234,7 +234,7 @@ def test_from_90_of_100_entries_on_top_sql_says_that_new_statements_push_others_
         ends.append(server.step())
     with Interval(server.store, *ends) as interval:
         notes = notes_on_statements(interval, [])
-    said = f"{used} of 100 entries are in use (pg_stat_statements.max): new statements push others out"
+    said = f"{used} of 100 entries are in use (pg_stat_statements.max): new statements evict others"
     assert (said in notes) is told
 
 

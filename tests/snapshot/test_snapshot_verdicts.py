@@ -165,7 +165,7 @@ def test_pg_stat_reset(changed: Changed):
     profile = section(model, "profile")
     total = {row["what"]: row["total"] for row in profile["tables"][0]["rows"]}
     assert total["transactions committed"] is None, "0 was no answer: nobody worked in the other databases"
-    assert profile["notes"][0].startswith("postgres: no known difference")
+    assert profile["notes"][0].startswith("postgres: the difference is not known")
 
 
 def test_pg_stat_reset_is_seen_although_the_counters_are_higher_than_before(changed: Changed):

@@ -257,4 +257,4 @@ def test_a_metric_off_zero_that_cannot_be_told_says_why() -> None:
     verdict = decide({"b": [*noise, weak]}, baseline="a", headline="m0")
     found = verdict.arms[0].comparisons[-1]
     assert found.decision == "unclear"
-    assert "but of several metrics one in 20 lies as far off by chance" in found.words
+    assert "but of several metrics one in 20 differs as much by chance" in found.words

@@ -110,7 +110,7 @@ def test_files_without_a_command_and_a_command_of_an_arm_alone_are_refused():
             '[workload]\nfiles = {a = "text 1KiB"}\nscripts = [{text = "select 1;"}]\n[[arm]]\nname = "a"\n',
             "for a command",
         ),
-        ('[workload]\nscripts = [{text = "select 1;"}]\n[[arm]]\nname = "a"\ncommand = "ls"\n', "the workload none"),
+        ('[workload]\nscripts = [{text = "select 1;"}]\n[[arm]]\nname = "a"\ncommand = "ls"\n', "workload has none"),
     ):
         with pytest.raises(PlanError) as error:
             parse_plan('title = "x"\n' + text, Path("p.toml"))
@@ -189,7 +189,7 @@ def test_a_curve_on_a_busy_machine_says_first_that_it_was_busy(tmp_path: Path, m
     """It said "xz: 1 thread reaches 100 % of the best, more brings no difference" at load 20 on two cores."""
     monkeypatch.setattr(Processors, "others_share", lambda own, later: {"others_share": 0.9, "processors": 2})
     model = judged(tmp_path)
-    said = "Others used 90 % of the 2 processors meanwhile: on a free machine the answer may be another."
+    said = "Other programs used 90 % of the 2 processors during the run: on an idle machine the answer may differ."
     assert model["verdict"]["sentences"][0].startswith(said)
     (gate,) = [gate for gate in model["gates"] if gate["code"] == "processors"]
     assert gate["ok"] is False and gate["effect"] == "warns"

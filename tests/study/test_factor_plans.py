@@ -94,7 +94,7 @@ def test_a_manifest_gives_the_plan_back():
         ("[[factor]]\nsessions = []\n", "sessions must be a list of levels"),
         ("[[factor]]\nsessions = [0, 1]\n", "must be from 1 to 10,000"),
         ('[[factor]]\nsessions = ["many"]\n', "must be a whole number"),
-        ("[[factor]]\nsessions = [1, 1]\n", "'1 session' stands twice"),
+        ("[[factor]]\nsessions = [1, 1]\n", "'1 session' appears twice"),
         ('[[factor]]\nsessions = [1]\njit = ["on"]\n', "one key beside its name, found sessions, jit"),
         ('[[factor]]\nname = "x"\n', "one key beside its name, found none"),
         ("[[factor]]\nsessions = [1]\n[[factor]]\nsessions = [2]\n", "two factors are named 'sessions'"),
@@ -106,7 +106,7 @@ def test_a_manifest_gives_the_plan_back():
         ("[[factor]]\nname = 'x'\nlevels = [{sessions = 4}]\n", "factor.name is missing"),
         ("[factor]\nsessions = [1]\n", "write [[factor]]"),
         (f"[[factor]]\nwork_mem = ['1MB', '{'x' * 80}']\n", "more than 60 characters"),
-        ("[[arm]]\nname = 'a'\nagainst = 'a'\n[[factor]]\nsessions = [1]\n", "leave against out"),
+        ("[[arm]]\nname = 'a'\nagainst = 'a'\n[[factor]]\nsessions = [1]\n", "omit against"),
     ],
 )
 def test_what_is_written_wrong_is_named_with_its_line(factors: str, said: str):

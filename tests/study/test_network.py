@@ -116,7 +116,7 @@ def test_what_has_no_sessions_refuses_a_line(tmp_path: Path, rest: str):
     path.write_text(mock_plan(rest))
     done = dbdyno("plan", "check", str(path))
     assert done.returncode == 2
-    assert "it gives a network, and there are no sessions on one" in done.stderr
+    assert "it gives a network, but it has no sessions that could use one" in done.stderr
 
 
 def test_the_lateness_of_lines_is_added_up_over_the_pieces_of_a_block():

@@ -146,7 +146,7 @@ def test_a_prediction_is_a_page_in_every_form(runs: Path, file: Path, tmp_path: 
     assert "one (fitted)" in html.read_text()
     assert "live" in model(*base, "--format", "csv").output.splitlines()[0]
     text = model(*base).output
-    assert "Error of the model by arm" in text
+    assert "Error of the model for each arm" in text
 
 
 def test_calibrating_is_one_command(runs: Path, tmp_path: Path):
@@ -226,7 +226,7 @@ def test_settings_become_parameters(settings: Mapping[str, str], expected: dict[
 def test_a_setting_that_the_model_lacks_is_said():
     assert as_parameters({"work_mem": "4MB"}) == (
         {},
-        ["work_mem is not in the model: what it changes is not predicted."],
+        ["work_mem is not in the model: its effect is not predicted."],
     )
 
 

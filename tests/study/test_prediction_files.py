@@ -91,9 +91,9 @@ def test_every_parameter_of_files_says_where_it_comes_from(made: Made):
         own = next(own for own in machine.parameters if own.key == key)
         assert own.source in ("measured", "fitted", "default"), key
         assert own.how, key
-    assert any("reads of a transaction were counted" in note for note in machine.notes)
+    assert any("reads per transaction were counted" in note for note in machine.notes)
     assert any("kernel's cache" in note for note in machine.notes)
-    assert any("taken not to wait for each other" in note for note in machine.notes)
+    assert any("assumed not to wait for each other" in note for note in machine.notes)
 
 
 def test_the_calibrated_arm_is_reproduced_and_larger_buffers_read_less(made: Made):
@@ -163,7 +163,7 @@ def test_a_device_that_the_run_had_mounted_keeps_its_queue(made: Made):
     text = machine.toml()
     assert "[devices.mounted_volume]" in text
     assert "iops = 6000" in text
-    assert not any("taken not to wait" in note for note in machine.notes)
+    assert not any("assumed not to wait" in note for note in machine.notes)
     rate = simulate(text, sessions=64, replications=1, transactions=6_000).throughput_per_s
     assert rate == pytest.approx(6_000 / TRUTH.misses, rel=0.06)
     # What a read took beyond that device is fitted.

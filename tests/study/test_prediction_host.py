@@ -106,7 +106,7 @@ def test_a_what_if_is_a_picture_with_the_model_s_own_words(file: Path, tmp_path:
     done = model("whatif", str(file), "--set", "sessions=1,2", "-o", str(picture))
     assert done.exit_code == 0, done.exception
     text = picture.read_text()
-    assert "by the model" in text and "blocks" not in text
+    assert "according to the model" in text and "blocks" not in text
 
 
 def test_a_what_if_sets_the_sync_method(file: Path, one_draw: None):

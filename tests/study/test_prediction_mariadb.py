@@ -72,7 +72,7 @@ def test_settings_of_commits_are_parameters_of_the_model():
     }
     for name in ("innodb_flush_method", "innodb_doublewrite"):
         _, notes = as_parameters({name: "O_DSYNC"})
-        assert notes == [f"{name} is not in the model: what it changes is not predicted."]
+        assert notes == [f"{name} is not in the model: its effect is not predicted."]
 
 
 def test_settings_are_predicted_from_an_arm_that_syncs(runs: Path, machine: Machine, tmp_path: Path):
@@ -85,7 +85,7 @@ def test_settings_are_predicted_from_an_arm_that_syncs(runs: Path, machine: Mach
     assert arms["one"]["calibrated"]
     for name in ("one", "written", "off"):
         assert abs(errors[name]["p50"]) < 0.08 and abs(errors[name]["throughput"]) < 0.08, name
-    assert arms["dsync"]["notes"] == ["innodb_flush_method is not in the model: what it changes is not predicted."]
+    assert arms["dsync"]["notes"] == ["innodb_flush_method is not in the model: its effect is not predicted."]
     # Two syncs: the made run's arm has one.
     assert errors["binary"]["p50"] > 0.5
 

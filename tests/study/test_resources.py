@@ -51,9 +51,9 @@ def test_of_many_arms_the_ends_are_told():
 
 
 def test_arms_that_read_from_the_storage_are_told_from_those_that_did_not():
-    assert told(row(0, 1), row(1, 1, read=200))[-1].startswith("All arms were hot")
+    assert told(row(0, 1), row(1, 1, read=200))[-1].startswith("All data were in memory")
     assert told(row(0, 1), row(1, 1, read=20_480))[-1] == (
-        "Sessions read from the storage with arm 1 (20.0 KiB a transaction); the others were hot."
+        "Sessions read from the storage with arm 1 (20.0 KiB a transaction); the other arms read hardly anything."
     )
     assert len(told(row(0, 1, read=None), row(1, 1, read=None))) == 1, "what is not known is not told"
 

@@ -131,7 +131,7 @@ def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(nights: Nights, tmp
     model = json.loads(dbdyno("trend", "p.toml", "--level", "--format", "json", cwd=tmp_path).stdout)
     assert [len(row["failed"]) for row in model["runs"]] == [0] * 5 + [1] * 5
     assert [arm["runs"] for arm in model["arms"]] == [5, 10]
-    assert any("in 5 of 10 runs: it counts for no change there" in own["text"] for own in model["warnings"])
+    assert any("in 5 of 10 runs: these runs are not judged" in own["text"] for own in model["warnings"])
     rows = dbdyno("trend", "p.toml", "--level", "--format", "csv", cwd=tmp_path).stdout.splitlines()
     assert sum(row.split(",")[-2].lower() == "true" for row in rows[1:]) == 15
 
@@ -160,7 +160,7 @@ def test_a_machine_that_slows_is_no_change_of_an_arm_with_a_base(nights: Nights,
     text = render_text(model, width=160, color=False)
     assert "two to one" in text and "one (base)" in text
     page = render_html(model)
-    assert "ratio to the base arm" in page and "<code>--level</code> follows the arm by itself" in page
+    assert "ratio to the base arm" in page and "<code>--level</code> uses the arm" in page
     by_level = trend_of(runs, "p.toml", levels=True)
     assert [[one["run"] for one in arm["changes"]] for arm in by_level["arms"]] == [[7], [7]]
     assert "level of each arm" in render_html(by_level)
@@ -174,7 +174,7 @@ def test_a_slow_drift_is_told_as_one_and_is_no_change_at_a_run(nights: Nights, t
     assert all(arm["drift"]["step"] is None and 0.55 < arm["drift"]["ratio"] < 0.75 for arm in model["arms"])
     assert model["verdict"]["decision"] == "unclear"
     assert model["verdict"]["headline"].startswith("one drifts: ")
-    assert "It changed at no single run" in model["verdict"]["sentences"][0]
+    assert "It did not change at one single run" in model["verdict"]["sentences"][0]
     assert "drifts: " in render_text(model, width=160, color=False)
     assert dbdyno("trend", "p.toml", "--level", cwd=tmp_path).returncode == 0
 
@@ -215,7 +215,7 @@ def test_runs_on_another_engine_are_left_out_and_said_to_be(nights: Nights, tmp_
     assert [row["run"] for row in trend["runs"]] == [run.id for run in runs[5:]]
     assert [arm["changes"] for arm in trend["arms"]] == [[]]
     said = [own["text"] for own in trend["warnings"]]
-    assert "5 of 13 runs of this plan were on another engine than the last (mock)" in said
+    assert "5 of 13 runs of this plan used a different engine from the last run (mock)" in said
     assert any(text.startswith("no run has canaries of its machine") for text in said)
 
 

@@ -37,7 +37,7 @@ def test_the_best_of_sixteen_is_found_and_confirmed_in_fresh_blocks(tmp_path: Pa
     assert race["ran"] <= 0.5 * 16 * 20
     assert order[race["leader"]] == 15
     assert "15 is best of 16" in done.stdout or "15 is ahead of 16" in done.stdout
-    assert f"{race['ran']} turns were run; every arm in all 20 blocks would have been 320" in done.stdout
+    assert f"{race['ran']} turns were run, instead of 320 for every arm in all 20 blocks" in done.stdout
     assert "a verdict at 95 % takes at least" not in done.stdout, "a race holds its level after every block"
     assert "FASTER  15 is" in done.stdout, "the gain is that of fresh blocks"
     assert "to confirm it: dbdyno run confirm.toml" in done.stdout
@@ -57,7 +57,7 @@ def test_an_arm_that_fails_leaves_and_the_others_are_judged(tmp_path: Path):
 def test_what_there_was_before_may_win_and_needs_no_confirmation(tmp_path: Path):
     plan({"now": 500, "other": 1000}, tmp_path)
     done = succeeded("tune", "p.toml", "--seed", "1", cwd=tmp_path)
-    assert "now is best of 2, and is what there was before" in done.stdout
+    assert "now is best of 2, and is what was there before" in done.stdout
     assert "nothing to confirm" in done.stdout
     assert not (tmp_path / "confirm.toml").exists()
 
@@ -66,7 +66,7 @@ def test_arms_that_blocks_cannot_tell_apart_are_said_to_be_so(tmp_path: Path):
     plan({"1": 1000, "2": 999, "3": 998}, tmp_path, blocks=5)
     done = dbdyno("tune", "p.toml", "--seed", "1", cwd=tmp_path)
     assert "CANNOT TELL" in done.stdout
-    assert "could not tell the rest apart" in done.stdout.replace("\n  ", " ")
+    assert "could not distinguish the remaining arms" in done.stdout.replace("\n  ", " ")
 
 
 def test_the_budget_ends_the_race(tmp_path: Path):
@@ -115,7 +115,7 @@ def test_a_race_that_was_cut_does_not_go_on(tmp_path: Path):
     dbdyno("tune", "p.toml", "--seed", "1", cwd=tmp_path)
     run = find_run("last", tmp_path / "runs")
     run.save(status="aborted")
-    with pytest.raises(PlanError, match="a race that was cut cannot go on"):
+    with pytest.raises(PlanError, match="a stopped race cannot continue"):
         plan_to_resume(run)
 
 

@@ -121,7 +121,7 @@ def test_what_a_model_cannot_run_is_refused():
 
 BAD = [
     ("two workloads", 'kind = "sort"\nbuiltin = "select-only"', "", "not both"),
-    ("parameters alone", 'builtin = "select-only"\nparameters = {a = 1}', "", "name its kind"),
+    ("parameters alone", 'builtin = "select-only"\nparameters = {a = 1}', "", "name the workload's kind"),
     ("unknown kind", 'kind = "sorts"', "", "one of commit-loop"),
     ("against nobody", 'kind = "sort"', 'against = "c"\n', "no arm is named 'c'"),
 ]

@@ -145,7 +145,7 @@ def test_of_sessions_looked_at_too_seldom_is_told_what_was_counted():
     cold = replace(counts(), totals={**counts().totals, "blocks_hit": 2.0, "blocks_read": 2.0})
     why = told(side("memory", cpu_us=50), far, counts=(counts(), cold))
     assert why.withheld and "looked at some 40 times" in why.withheld and not why.causes
-    assert "Counted otherwise, though how much of the time it is was not seen: the cache is colder" in why.notes[0]
+    assert "Counters differ, but their share of the time was not seen: the cache is colder" in why.notes[0]
 
 
 def test_a_spill_told_beside_is_not_told_as_a_cold_cache_too():
@@ -179,7 +179,7 @@ def test_a_table_that_grew_is_told_by_the_rows_that_came_where_live_ones_were_co
 def test_evidence_that_does_not_carry_names_nothing():
     base, other = side("a", cpu_us=100), side("b", cpu_us=300)
     assert "there is no verdict" in told(base, other, withheld="there is no verdict: errors").withheld
-    assert "nobody looked" in told(replace(base, looks=0.0), other).withheld
+    assert "were not sampled" in told(replace(base, looks=0.0), other).withheld
     few = told(base, replace(other, looks=40.0))
     assert "40 times" in few.withheld and "activity_hz" in few.next and not few.causes
 
@@ -269,7 +269,7 @@ def test_waits_that_watchpoints_timed_are_told_with_what_would_cost_less():
     assert "of their own probe; probes took 28.4 µs" in paid
     paid, dearer = told(base, replace(other, probes_ns=302_000.0, watchpoints=True)).notes
     assert "of their own watchpoint; watchpoints took 302 µs" in paid
-    assert dearer.endswith("`dbdyno doctor` says what would allow them.")
+    assert dearer.endswith("`dbdyno doctor` says how to allow them.")
 
 
 def test_sampled_waits_never_exceed_the_time_that_there_is():
@@ -305,4 +305,4 @@ def test_where_nothing_was_seen_no_time_is_given_to_the_processor():
     blind = [
         replace(side(name, io__Read=us), samples=0, weights=np.zeros((BLOCKS, 1))) for name, us in (("a", 9), ("b", 1))
     ]
-    assert told(*blind).withheld == "neither a wait nor CPU of a was seen: nothing says where its time went"
+    assert told(*blind).withheld == "neither waits nor CPU of a were seen, so it is not known where its time went"

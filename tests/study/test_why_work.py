@@ -86,7 +86,7 @@ def test_work_that_was_counted_alike_is_the_same_and_its_figures_stand_beside_it
         ({"rows_read": 20.0}, {"rows_read": 24.0}, "20 rows read instead of 24"),
         ({"rows_read": 1.0, "rows_sorted": 9.0}, {"rows_read": 1.0, "rows_sorted": 0.0}, "9 rows sorted instead of 0"),
         ({"rows_written": 3.0}, {"rows_written": 1.0}, "3 rows written instead of 1"),
-        ({"rows_temporary": 40.0}, {"rows_temporary": 0.0}, "40 rows put in temporary tables instead of 0"),
+        ({"rows_temporary": 40.0}, {"rows_temporary": 0.0}, "40 rows inserted into temporary tables instead of 0"),
         ({"blocks_asked": 7.0}, {"blocks_asked": 6.0}, "7 blocks touched instead of 6"),
     ],
 )

@@ -223,4 +223,4 @@ def test_the_commands_of_the_page_work(
     assert "postgresql://localhost/copy" in replay
     done = succeeded(*make)
     done = dbdyno(*[target if word.startswith("postgresql://") else word for word in replay], "--speed", "max")
-    assert "statements ended as then" in done.stdout, done.stdout + done.stderr
+    assert "statements ended as in the capture" in done.stdout, done.stdout + done.stderr

@@ -67,7 +67,7 @@ def test_log_statement_with_log_duration_has_a_line_for_each(tmp_path: Path) -> 
 def test_statements_without_durations_are_used_and_told(tmp_path: Path) -> None:
     done = imported_text(tmp_path, log("LOG:  statement: select 1", "LOG:  statement: select 2"))
     assert only(tmp_path / "run") == [Sent("select 1"), Sent("select 2")]
-    assert "count as taking no time: 1" in notes(done)
+    assert "count as zero time: 1" in notes(done)
     assert reasons(done) == {"it was not over when its session or the log ended": 1}
 
 
@@ -101,7 +101,7 @@ def test_parameters_have_quotes_line_ends_and_null(tmp_path: Path) -> None:
     )
     done = imported_text(tmp_path, text)
     assert only(tmp_path / "run") == [Sent("select $1, $2, $3", ("it's\nof two lines, $9 = 'x'", None, ""))]
-    assert "which are prepared again: 1" in notes(done)
+    assert "prepares them again: 1" in notes(done)
 
 
 def test_parameters_that_may_be_cut_are_left_out_of_a_replay_and_told(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_parameters_that_may_be_cut_are_left_out_of_a_replay_and_told(tmp_path: 
     assert reasons(done) == {"its parameters may be cut (log_parameter_max_length)": 1}
     whole = rows(tmp_path / "run", "select octet_length(encode(body)) = length from wire where tag = 'B'")
     assert whole == [(False,), (True,), (True,)]
-    assert "kept, but left out of a replay: 1 x" in notes(done)
+    assert "kept, but not replayed: 1 x" in notes(done)
 
 
 def test_parameters_that_are_not_logged_are_told(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_an_export_with_the_newest_first_is_refused_with_the_way_to_turn_it(tmp_
 def test_a_zone_that_is_not_known_is_taken_as_utc_and_told(tmp_path: Path) -> None:
     cet = log(SIMPLE, at="2026-11-21 00:59:57.437 CET")
     done = imported_text(tmp_path, cet)
-    assert "times are in CET: taken as UTC; --timezone" in notes(done)
+    assert "times are in CET: read as UTC; --timezone" in notes(done)
     summer = log(SIMPLE, at="2026-10-20 00:59:57.437 CEST")
     (tmp_path / "two").mkdir()
     with pytest.raises(TraceError, match="several zones"):
@@ -365,7 +365,7 @@ def test_a_zone_that_is_not_known_is_taken_as_utc_and_told(tmp_path: Path) -> No
     run = tmp_path / "named"
     words = ("--timezone", "Europe/Berlin", "--out", run)
     done_named = succeeded("trace", "import", "--log", tmp_path / "pg.log", *words)
-    assert "taken as UTC" not in done_named.stderr
+    assert "read as UTC" not in done_named.stderr
     [(started,)] = rows(run, "select (make_timestamp_ns(started_ns))::varchar from calls where kind = 'exec'")
     assert started.startswith("2026-11-20 23:59:57.437")
 

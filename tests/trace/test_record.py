@@ -320,7 +320,7 @@ def test_a_class_of_waits_that_was_given_up_is_a_warning_with_its_time() -> None
     )
     assert said == (
         "Waits of class IO were not recorded from 10:48:31 UTC on (none shown does not mean none): process 7 spent 9 %."
-        " --cost-limit sets the limit, 0 lifts it."
+        " --cost-limit sets the limit; 0 removes it."
     )
 
 

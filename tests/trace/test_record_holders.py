@@ -125,7 +125,7 @@ def test_what_the_holder_of_a_row_did_is_named(
     assert sum(found.shares().values()) == pytest.approx(found.known_ns / found.time_ns)
     if during is thinks:
         with open_traces([str(tmp_path / "run")]) as traces:
-            assert "of it while the holder's client had the turn" in words(report_page(traces))
+            assert "of it while the server waited for the holder's client" in words(report_page(traces))
 
 
 def test_what_the_holder_of_a_table_did_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_storage_that_syncs_slowly_is_named_before_the_locks_behind_it(tmp_pat
         by_lock = holders(other)["Lock:transactionid"]
     first = model["verdict"]["sentences"][0]
     assert "IO:WALSync takes" in first
-    assert "for locks of sessions that were in it others waited" in first
+    assert "meanwhile others waited for locks of these sessions" in first
     assert model["verdict"]["decision"] == "slower"
     assert next(iter(by_lock.meanwhile)) == "IO:WALSync"
 

@@ -228,7 +228,7 @@ def test_what_looks_cannot_know_is_said() -> None:
     ]
     told = look_warnings({**REPORT, "events": events, "gaps": 3, "gap_ns": 8_000_000, "longest_ns": 5_000_000})
     assert told[1].endswith("by luck: IO:WALWrite 80 seen, some 700 there.")
-    assert told[2].startswith("Nobody looked in 3 gaps, 0.008 s in all, the longest 5.0 ms")
+    assert told[2].startswith("There were no looks in 3 gaps, 0.008 s in all, the longest 5.0 ms")
 
 
 def test_the_live_line_has_looks_and_gaps() -> None:

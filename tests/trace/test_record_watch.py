@@ -227,7 +227,7 @@ def test_taken_registers_are_refused_with_the_likely_other_tracer(engine: Embedd
         with watched(engine, tmp_path / "all") as it:
             connection.execute("select pg_sleep(.02)")
     assert any("registers" in why for why in it.report["refused"])
-    assert any("what they would have shown is missing" in warning for warning in it.warnings)
+    assert any("and their data are missing" in warning for warning in it.warnings)
     [(unobserved, whole)] = rows(
         tmp_path / "all",
         "select sum(w.elapsed_ns), max(s.elapsed_ns) from sessions s join waits w using (session)"

@@ -76,7 +76,7 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
 @pytest.mark.parametrize(
     ("writes", "state"),
     [
-        (False, "read-only: the database is as it was"),
+        (False, "read-only: the database is unchanged"),
         (True, "what the 3 round trips wrote; transactions that were open"),
     ],
 )
@@ -114,7 +114,7 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
     assert done.returncode == 1
     assert "SELECT 5 then, SELECT 6 now: select name from parent" in done.stdout
     assert "4 generated keys are different now (public.parent.id: 4); 8 values" in done.stdout
-    assert "1 round trips were not kept whole" in done.stdout
+    assert "1 round trips were incomplete" in done.stdout
     assert SECRET not in str(rows(run, "select * from wire"))
 
 

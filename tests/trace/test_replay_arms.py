@@ -130,7 +130,7 @@ def test_an_arm_that_answers_otherwise_gets_no_verdict(engine: EmbeddedPostgres,
     assert done.returncode == 1, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "NO VERDICT" in words
-    assert "other answers than when they were captured" in words
+    assert "other answers than in the capture" in words
     assert databases(engine) == before
 
 
@@ -166,7 +166,7 @@ def test_a_capture_that_only_reads_runs_in_the_database_itself(engine: EmbeddedP
         (("blocks = 6", 'blocks = 6\nturn = "2s"'), "turn cannot be given for a captured run"),
         (('replay = "run"', 'replay = "run"\nspeed = "slow"'), "'slow' is not a speed"),
         (('replay = "run"', 'replay = "run"\nscripts = [{text = "select 1;"}]'), "not both"),
-        (('replay = "run"', 'builtin = "select-only"'), "is of a replay"),
+        (('replay = "run"', 'builtin = "select-only"'), "is only for a replay"),
         (('template = "start"', 'template = "start"\nsetup = "select 1"'), "template or setup, not both"),
         (('name = "off"', 'name = "off"\nclient = "psycopg"'), "arms differ by settings and SQL"),
         (

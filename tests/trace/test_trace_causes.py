@@ -94,7 +94,7 @@ def test_the_statement_that_took_most_of_the_added_cpu_is_named_with_it():
     explained = SimpleNamespace(accounts=(account(10), account(900)), scales=(1.0, 1.0), changes=known)
     cause = Cause("CPU", "", 890.0, [0.0, 0.0], [50.0, 940.0])
     said = _words(cause, cast("Explanation", explained), NAMES)
-    assert said == "940 ns instead of 50.0 ns of CPU for the same work; most of it in select (select …)"
+    assert said == "940 ns instead of 50.0 ns of CPU for the same work; most of that in select (select …)"
 
 
 def test_the_other_way_round_the_same_cause_saves_the_time():
@@ -112,7 +112,7 @@ def test_one_good_run_against_one_bad_names_the_plan_although_the_client_execute
     assert "runs with another plan (9999 instead of 1111)" in model["verdict"]["sentences"][0]
     lead = model["metrics"][0]
     assert lead["low"] < lead["ratio"] < lead["high"]
-    assert "If the same calls were made again" in model["verdict"]["sentences"][1]
+    assert "For the same calls repeated" in model["verdict"]["sentences"][1]
     change = model["changes"][0]
     assert (change["what"], change["statement"]) == (["plan", "gets"], "s000000000101")
     assert [side["per_execution"]["gets"] for side in change["sides"]] == [20, 2_000]
@@ -130,7 +130,7 @@ def test_what_was_done_once_decides_nothing():
     """One execution a side: the numbers are facts, whether they repeat is not known."""
     model = compared(Batch(orders=1), Batch(orders=1, lock_us=900_000))
     assert model["verdict"]["decision"] == "unclear"
-    assert "Cannot tell whether it would be so again" in model["verdict"]["sentences"][-1]
+    assert "Cannot tell whether this would repeat" in model["verdict"]["sentences"][-1]
     assert f"{LOCK}: 1 wait" in model["verdict"]["sentences"][0], "the cause is named all the same"
 
 

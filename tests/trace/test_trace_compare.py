@@ -75,7 +75,7 @@ def test_a_session_without_any_call_is_told_of_beside_its_set(tmp_path: Path):
     silent.write_text("".join(kept))
     with open_traces([str(tmp_path / "before")]) as base, open_traces([str(tmp_path / "after")]) as other:
         model = compare_traces(base, other, ComparisonOptions(names=NAMES))
-    assert "3 sessions, 1 of them without a call, " in model["arms"][0]["description"]
+    assert "3 sessions, 1 of these without a call, " in model["arms"][0]["description"]
     assert "3 sessions, " in model["arms"][1]["description"] and "without" not in model["arms"][1]["description"]
 
 

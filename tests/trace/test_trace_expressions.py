@@ -136,7 +136,7 @@ def test_a_profile_with_sums_fits_the_terminal():
         ("(rows", "bracket"),
         ("rows) or 1=1 --", "operator or the end"),
         ("param(rows)", "does not fit param"),
-        ("(" * 100 + "rows" + ")" * 100, "fewer brackets"),
+        ("(" * 100 + "rows" + ")" * 100, "too many nested brackets"),
         ("'open", "quote"),
     ],
 )

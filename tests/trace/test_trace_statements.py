@@ -144,4 +144,4 @@ def test_a_trace_without_waits_says_what_that_means(tmp_path: Path):
     made.call("exec", "unknown:140", end_us=100, elapsed_us=50)
     with open_traces([str(made.write(tmp_path / "run"))]) as opened:
         warnings = statements_page(opened, Request())["warnings"]
-    assert "20 to 50 % of the time stays unexplained" in warnings[0]["text"]
+    assert "20 to 50 % of the time remains unexplained" in warnings[0]["text"]

@@ -234,4 +234,4 @@ def test_a_key_that_does_not_hold_is_found(wide_lab: WideLab, tmp_path: Path) ->
     file.write_text(file.read_text().replace('"region", "id", "day", "no"]', '"region", "id", "day"]', 1))
     done = dbdyno("wide", "check", "--map", str(file), "--target", wide_lab.dsn)
     assert done.returncode == 1
-    assert "does NOT hold: of 2 rows 2 rows have a key that another row has, too" in done.stdout
+    assert "does NOT hold: of 2 rows 2 rows have the same key as another row" in done.stdout

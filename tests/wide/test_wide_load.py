@@ -115,7 +115,7 @@ def test_a_loader_that_is_killed_goes_on_and_the_table_is_the_same(
     before = json.loads((job / "load.json").read_bytes())["done"]
     assert 0 < before < CHILDREN
     done = succeeded("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
-    assert f"{before:,} rows were acknowledged before" in done.stdout
+    assert f"{before:,} rows had been acknowledged before" in done.stdout
     assert "the table holds exactly what was loaded" in done.stdout
 
 

@@ -58,7 +58,7 @@ def test_a_way_whose_time_is_its_start_is_said_to_be_that() -> None:
     ways = [LoadMethod("batch", 4000, 0.5e9, 0.01e9), LoadMethod("direct", 4000, 10e9, 9.7e9)]
     first, second = sentences(ways)
     assert first == "Rows a second: batch 8,000, direct 400."
-    assert second.startswith("97 % of the 10.0 s of direct is what it takes for 40 rows, too")
+    assert second.startswith("97 % of the 10.0 s of direct is also needed for 40 rows")
     assert "--set lines=200000" in second
     assert sentences([LoadMethod("direct", 1_000_000, 20e9, 9.7e9)]) == ["Rows a second: direct 50,000."]
 
@@ -75,7 +75,7 @@ def test_every_way_leaves_the_same_rows_and_the_table_goes(wide_lab: WideLab, tm
     assert list(starts) == ["batch", "row", "async", "direct"] and starts["direct"] > starts["batch"]
     said = model["verdict"]["sentences"]
     assert said[0].startswith("Rows a second: batch ") and any(
-        "of direct is what it takes for 40 rows" in s for s in said
+        "of direct is also needed for 40 rows" in s for s in said
     )
     asked = "select table_name from system_schema.tables where keyspace_name = %s"
     assert list(wide_lab.session.execute(asked, [wide_lab.keyspace])) == []

@@ -69,7 +69,7 @@ def _count_words(findings: list[dict[str, object]], level: str) -> str:
 def _coverage(model: Analysis) -> str:
     asked = len(reading.strings(model, "clean"))
     left = len({one.get("rule") for one in reading.entries(model, "not_judged")})
-    unjudged = f"{with_noun(left, 'rule') or 'none'} could not be judged"
+    unjudged = f"{with_noun(left, 'rule') or 'no rule'} could not be judged"
     return f"{with_noun(asked, 'rule') or 'no rule'} found nothing; {unjudged}"
 
 
@@ -90,8 +90,8 @@ def _summary(findings: list[dict[str, object]], whose: str) -> Section:
             )
         )
     lead = (
-        f"At stake: the share of {whose} that the fix acts on, as far as it was timed; none where it was not."
-        " Under each finding stands how much of it may be saved."
+        f"At stake: the measured share of {whose} that the fix acts on; empty where it was not timed."
+        " Each finding below says how much of it the fix may save."
     )
     shown = common.table("", columns(_FINDINGS), rows, look="loose")
     return Section("advice_findings", "Findings", lead if rows else "", tables=(shown,) if rows else ())
@@ -101,8 +101,8 @@ def _layers(model: Analysis) -> Section:
     """Return a section with each layer of a storage stack from the host down: its load and its queue."""
     rows = [Row({**one, "what": fmt.line(one.get("what") or "")}) for one in reading.entries(model, "layers")]
     lead = (
-        "Commands under way at once, from the host down. Each: limit of one part; none where the limit is what keeps"
-        " the parts busy. At most: commands a second by Little's law, limit / latency of an array where nobody waits."
+        "Commands in flight at once, from the host down. Each: the limit of one part; empty where the limit keeps"
+        " the parts busy. At most: commands per second by Little's law: limit / latency of an array without queueing."
     )
     shown = common.table("", columns(_LAYERS), rows, look="loose")
     return Section("advice_layers", "Layers", lead if rows else "", tables=(shown,) if rows else ())
@@ -113,7 +113,7 @@ def _devices(model: Analysis) -> Section:
     words = ("name", "scheduler", "write_cache")
     found = reading.entries(model, "devices")
     rows = [Row({**one, **{name: fmt.line(one.get(name) or "") for name in words}}) for one in found]
-    lead = "Busy with: requests under way or waiting, on average while the device was busy since the boot."
+    lead = "Busy with: mean number of requests in flight or waiting while the device was busy, since the boot."
     shown = common.table("", columns(_DEVICES), rows, look="loose")
     values = [
         Row(

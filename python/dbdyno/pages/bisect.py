@@ -68,9 +68,9 @@ def _tests(model: Analysis) -> Section:
                 "run": fmt.line(row.get("run") or ""),
             }
         )
-    about = "Each commit ran in the same blocks as the good and the bad one. Change: faster (+) or slower (−)."
+    about = "Each commit ran in the same blocks as the good and the bad commit. Change: faster (+) or slower (−)."
     tables = (common.table("", shown, rows),) if rows else ()
-    return Section("tests", "The tests, in their order", about, tables=tables)
+    return Section("tests", "The tests, in the order in which they ran", about, tables=tables)
 
 
 def _commit(row: Entry) -> dict[str, object]:

@@ -23,7 +23,7 @@ ROWS_MOST = 1000
 CELLS_BESIDE = 6
 """Number of cells above which the table scrolls; the columns for all cells and the meaning then come first."""
 _REASONS = {
-    "not refreshed": "not refreshed: the cell had not collected again",
+    "not refreshed": "not refreshed: the cell had collected no new values",
     "reset": "reset: the cell's service was restarted in between",
     "new": "seen only after",
     "gone": "seen only before",
@@ -251,11 +251,11 @@ def _verdict(model: Analysis, findings: Sequence[Finding]) -> dict[str, str]:
     if model.get("page") == "skew":
         number = sum(bool(row.get("differs")) for row in rows)
         if not model.get("enough"):
-            return {"word": "too short", "why": f"{model.get('rounds')} intervals are recorded, 4 are needed"}
+            return {"word": "too short", "why": f"{model.get('rounds')} intervals were recorded; at least 4 are needed"}
         word = "differs" if number else "alike"
         return {"word": word, "why": f"{number} of {model.get('tested')} siblings differ"}
     if model.get("page") == "diff" and not any(row.get("delta") for row in rows):
-        return {"word": "in part", "why": "no counter has a difference"}
+        return {"word": "in part", "why": "no counter changed"}
     if findings:
         return {"word": "in part", "why": f"{len(findings)} cells are not here whole"}
     return {"word": "whole", "why": "every cell answered"}

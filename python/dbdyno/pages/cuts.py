@@ -32,7 +32,7 @@ def page(model: Analysis) -> Page:
         word="not survived" if failed else "survived",
         tone="bad" if failed else "good",
         headline=fmt.line(str(model.get("headline") or "")),
-        next=f"dbdyno device cut PLAN --seed {model.get('seed')} --only {failed[0]} replays the first"
+        next=f"dbdyno device cut PLAN --seed {model.get('seed')} --only {failed[0]} replays the first failed cut"
         if failed
         else "",
         chips=tuple(_chips(model)),
@@ -57,7 +57,8 @@ def _sums(model: Analysis) -> Section:
     facts = (
         (
             "power cuts",
-            f"{fmt.count(sums.get('cuts') or 0)}, {fmt.count(sums.get('in_recovery') or 0)} once more in recovery",
+            f"{fmt.count(sums.get('cuts') or 0)}, {fmt.count(sums.get('in_recovery') or 0)} with a second cut "
+            "during recovery",
         ),
         ("acknowledged commits", fmt.count(sums.get("acknowledged") or 0)),
         ("lost", _loss_text(sums)),
@@ -96,8 +97,8 @@ def _shrunk(model: Analysis) -> Iterator[Section]:
         return
     repeats = int(found.get("repeats") or 0)
     about = (
-        f"Cut {found.get('cut')} made as small as it goes, with {fmt.count(found.get('tries') or 0)} tries: the power"
-        f" goes after {common.with_noun(int(found.get('after_changes') or 0), 'change')} of files. Of {repeats} more"
+        f"Cut {found.get('cut')} reduced to its smallest form in {fmt.count(found.get('tries') or 0)} tries: the power"
+        f" fails after {common.with_noun(int(found.get('after_changes') or 0), 'change')} of files. Of {repeats} more"
         f" {'try' if repeats == 1 else 'tries'} of this plan {found.get('failures')} failed."
     )
     step = f"dbdyno device cut ./FILE.toml --seed {model.get('seed')} --only {found.get('cut')} replays it"
@@ -113,7 +114,7 @@ def _recoveries(model: Analysis) -> Iterator[Section]:
     rows = [Row({**entry, "p50": entry.get("p50_s"), "max": entry.get("max_s")}) for entry in given]
     shown = columns("log_bytes:bytes:log,_up_to cuts:count p50:span:recovery,_median max:span:longest")
     about = (
-        "Recoveries in groups by the size of the log that the engine read. The time is from the start of the engine"
+        "Recoveries grouped by the size of the log that the engine read. The time runs from the start of the engine"
         " until every row was read and checked."
     )
     table = common.table("", shown, rows, look="slim")
@@ -135,8 +136,9 @@ def _cuts(model: Analysis) -> Section:
         }
         rows.append(Row(cells, tone="bad" if bad else ""))
     about = (
-        "Commits are counted since their database was made; a new one is made after some cuts, and after one that was"
-        " not survived. What was tried and not acknowledged may be there or not."
+        "Commits are counted since their database was created. A new one is created after some cuts, and after a "
+        "cut that was"
+        " not survived. A commit that was tried but not acknowledged can be there or not."
     )
     return Section("cuts", "Cut by cut", about, tables=(common.table("", columns(CUTS), rows, most=SHOWN),))
 
@@ -162,10 +164,10 @@ def _faults(model: Analysis) -> Section:
         "cut:count kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length at_us:time:time"
     )
     about = (
-        "Each page that a cut lost or tore, each name that it undid, and each fault that the plan asked for; those of"
-        " cuts that were not survived first."
+        "Each page that a cut lost or tore, each name that it undid, and each fault that the plan asked for; cuts "
+        "that were not survived come first."
         if rows
-        else "Nothing was lost at a cut, and the plan asked for no fault of the device."
+        else "Nothing was lost at a cut, and the plan requested no device fault."
     )
     return Section("cuts_faults", "Faults", about, tables=(common.table("", shown, rows, most=SHOWN),) if rows else ())
 

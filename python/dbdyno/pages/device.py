@@ -16,7 +16,7 @@ COMPARED = ("operation", "figure", "modelled_us", "measured_us", "error")
 def fit(model: Analysis) -> Page:
     """Return the page about a fitted device: the errors of the fit, and the device as TOML."""
     jobs, rows = reading.entries(model, "jobs"), reading.entries(model, "rows")
-    tables = (_jobs(jobs), _comparison_table(rows, "The second half of the trace, on the device and as measured"))
+    tables = (_jobs(jobs), _comparison_table(rows, "The second half of the trace: on the device, and as measured"))
     return Page(
         Head("Device", fmt.line(model.get("title") or "a device", 200), "device_fit", section="Device"),
         (
@@ -36,10 +36,10 @@ def replay(model: Analysis) -> Page:
         {"what": "format", "value": fmt.line(model.get("form") or "")},
         {"what": "requests", "value": fmt.count(model.get("requests"))},
         {"what": "length", "value": fmt.span(model.get("seconds"))},
-        {"what": "most under way at once, on the device", "value": fmt.count(model.get("outstanding"))},
+        {"what": "most requests in flight at once, on the device", "value": fmt.count(model.get("outstanding"))},
     ]
     if (gap := fmt.number(model.get("gap"))) is not None:
-        facts.append({"what": "largest gap of the distributions (KS)", "value": f"{gap:.3f}"})
+        facts.append({"what": "largest gap between the distributions (KS)", "value": f"{gap:.3f}"})
     return Page(
         Head("Replay", fmt.line(model.get("title") or "a trace", 200), "device_replay", section="Replay"),
         (
@@ -73,7 +73,7 @@ def _jobs(jobs: list[TableRow]) -> Table:
         "job:text operation:text depth:count time:ns:mean_time measured:count:measured_I/Os_per_s"
         " modelled:count:device's_I/Os_per_s error:words:difference used:text:fitted"
     )
-    return table("Measured jobs beside the device", shown, rows)
+    return table("Measured jobs compared with the device", shown, rows)
 
 
 def _comparison_table(rows: list[TableRow], title: str) -> Table:

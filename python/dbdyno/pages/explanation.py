@@ -85,7 +85,7 @@ def _sentence(entry: Entry, total: Entry) -> str:
 def _rest(entry: Entry, causes: list[TableRow]) -> Iterator[str]:
     share, amount = fmt.number(entry.get("rest_share")), fmt.number(entry.get("rest"))
     if not causes:
-        yield "No single cause has a tenth of it with certainty."
+        yield "No single cause surely explains a tenth of it."
     elif share is not None and abs(share) < LEAST_REST:
         yield "Together they explain all of it."
     elif share is not None and amount is not None and entry.get("unit") == "ns":

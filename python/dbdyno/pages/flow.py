@@ -26,14 +26,14 @@ def page(model: Analysis) -> Page:
         "Data flow",
         fmt.line(model.get("title") or ""),
         headline=fmt.line(model.get("headline") or "", 300),
-        sentences=(f"As written: the optimizer of {engine} off ({off}). As executed: as {engine} comes.",),
+        sentences=(f"As written: the optimizer of {engine} off ({off}). As executed: {engine} with its defaults.",),
         chips=(engine,),
     )
     changes = reading.entries(model, "changes")
     findings = tuple(
         Finding(fmt.line(one.get("sentence") or "", 300), TONES.get(str(one.get("mark")), "even")) for one in changes
     )
-    about = "↓ moved, → merged, - dropped, + added. Steps that only choose columns are left out."
+    about = "↓ moved, → merged, - dropped, + added. Steps that only select columns are not shown."
     plans = Section("plans", "The plans", about, tables=(_table(model),), findings=findings)
     drawn = Section("figures", "Figures", figures=common.figures(model, "flow"), where="page")
     return Page(head, (plans, drawn), data=lambda: common.flat_table(list(_flat(model))))

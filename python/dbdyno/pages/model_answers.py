@@ -34,7 +34,7 @@ def analysis(model: Analysis) -> Page:
             Section(
                 "laws",
                 "Operational laws",
-                "Both sides of each law, as counted in the simulation: they hold whatever the distributions are.",
+                "Both sides of each law, as counted in the simulation. The laws hold for any distributions.",
                 tables=(table("", laws, [_law(row) for row in reading.entries(model, "laws")]),),
             ),
         ),
@@ -76,7 +76,7 @@ def sensitivity(model: Analysis) -> Page:
             Section(
                 "parameters",
                 "Parameters",
-                "Mean absolute effect (Morris) of a parameter over its range, others at random places of theirs."
+                "Mean absolute effect (Morris) of a parameter over its range, with the others at random values."
                 + (_SOBOL if model.get("samples") else ""),
                 tables=(
                     table("", shown, map(_change_row, rows), left_out=int(fmt.number(model.get("left_out")) or 0)),
@@ -88,7 +88,7 @@ def sensitivity(model: Analysis) -> Page:
 
 
 _SOBOL = (
-    " Alone and with others: shares of the variance that a parameter explains, all being varied at once (Sobol); a"
+    " Alone and with others: shares of the variance that a parameter explains when all vary at once (Sobol); a"
     " share below 0 is sampling error."
 )
 _INDICES = ("throughput_first", "throughput_total", "p99_first", "p99_total")
@@ -132,7 +132,7 @@ def what_if(model: Analysis) -> Page:
             Section(
                 "points",
                 "Combinations",
-                "The band is the uncertainty of the fit; what the model leaves out is not in it.",
+                "The band is the uncertainty of the fit; it excludes effects that the model omits.",
                 tables=(table("", shown, rows),),
             ),
         ),

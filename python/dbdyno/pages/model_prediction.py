@@ -30,7 +30,7 @@ def calibration_page(model: Analysis) -> Page:
             Section(
                 "parameters",
                 "Parameters",
-                "Measured, fitted to the median of a run, or a default about which nothing was measured.",
+                "Measured, fitted to the median of a run, or a default because nothing was measured.",
                 tables=(table("", shown, rows),),
             ),
             Section("statements", "Statements", tables=(table("", statements, costs),)),
@@ -69,8 +69,8 @@ def prediction_page(model: Analysis) -> Page:
         (
             Section(
                 "errors",
-                "Error of the model by arm",
-                "Model / live - 1. Aims: 10 % at the median, 25 % at p99.",
+                "Error of the model for each arm",
+                "Model / live - 1. Targets: at most 10 % at the median, 25 % at p99.",
                 tables=(_errors(arms),),
             ),
             Section("arms", "Arms", parts=tuple(_arm(arm) for arm in arms)),
@@ -131,7 +131,7 @@ def _arm(arm: Mapping[str, Any]) -> Section:
 def _says(arm: Mapping[str, Any]) -> str:
     cores, device, commits = (fmt.number(arm.get(key)) or 0.0 for key in ("cores", "device", "commits_per_flush"))
     shared = f", {fmt.significant(commits)} commits share a flush" if commits else ""
-    return f"By the model the cores are busy {cores:.0%} and the log's device {device:.0%}{shared}."
+    return f"In the model the cores are {cores:.0%} busy and the log's device is {device:.0%} busy{shared}."
 
 
 def _metric(row: Mapping[str, Any]) -> TableRow:

@@ -69,8 +69,8 @@ def _rate(totals: Entry) -> Iterator[str]:
     if not size or not reading or not rate or not spent:
         return
     became = f"; {fmt.size(filed)} in files" if filed else ""
-    yield f"{fmt.size(size)} of rows, read in {fmt.duration(reading)}: {fmt.size(rate)} a second{became}."
-    yield f"{fmt.duration(spent)} of work in all."
+    yield f"{fmt.size(size)} of rows, read in {fmt.duration(reading)}: {fmt.size(rate)} per second{became}."
+    yield f"{fmt.duration(spent)} of work in total."
 
 
 def _chips(model: Analysis, job: Entry) -> Iterator[str]:
@@ -114,13 +114,13 @@ def _cost(model: Analysis) -> Section:
     ]
     looked = columns("event:text class:text bar:bar:_ share:share looks")
     notes = (
-        "Blocks are exact, by the server's own counters. CPU and storage are those of its processes where the server is"
-        " on the machine that moved the rows. Waits are looks, some five a second, not durations. What no column"
-        " tells this server does not count by session (log and temporary writes: PostgreSQL 18 on).",
+        "Blocks are exact: the server counts them. CPU and storage are those of its processes, if the server is"
+        " on the machine that moved the rows. Waits are looks, about five per second, not durations. A figure without a"
+        " column is not counted per session by this server (log and temporary writes: PostgreSQL 18 or later).",
     )
     tables = [Table("", shown, tuple(rows))]
     if waits:
-        tables.append(Table("Where its sessions were seen", looked, tuple(waits)))
+        tables.append(Table("Waits of its sessions", looked, tuple(waits)))
     return Section("cost", "Cost to the source", tables=tuple(tables), notes=notes)
 
 
@@ -193,7 +193,7 @@ def _rejects(model: Analysis) -> Section:
         return Section("rejects", "Rejected rows")
     path, count = fmt.line(given.get("path") or "", 300), given.get("count") or 0
     if not count:
-        gone = "" if given.get("there") else "; the file is written where there are some"
+        gone = "" if given.get("there") else "; the file is written only if there are rejects"
         return Section("rejects", "Rejected rows", sentences=(f"None. They would be in {path}{gone}.",))
     shown = columns("file:text:chunk row reason:text code:code:SQLSTATE")
     rows = tuple(
@@ -201,13 +201,13 @@ def _rejects(model: Analysis) -> Section:
         for one in reading.entries(given, "rows")
     )
     table = Table("", shown, rows, left_out=count - len(rows))
-    return Section("rejects", "Rejected rows", f"All of them, with their values: {path}", tables=(table,))
+    return Section("rejects", "Rejected rows", f"All rejected rows, with their values: {path}", tables=(table,))
 
 
 def _about_section(job: Entry) -> Section:
     """Return a section that says where the job's files are, and how to stop the job from the database."""
     facts = [("job", job.get("id")), ("ledger", job.get("folder")), ("source", job.get("source"))]
     facts += [("target", job.get("target")), ("mode", job.get("mode"))]
-    facts += [("what ends it from the database's side", job.get("stop"))]
+    facts += [("how to stop it from the database", job.get("stop"))]
     told = tuple((name, fmt.line(str(value), 300)) for name, value in facts if value)
     return Section("about", "About this job", facts=told)

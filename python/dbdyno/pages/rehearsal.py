@@ -80,9 +80,7 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
     reach = _reach(statements)
     band = fmt.number(model.get("threshold")) or 0.1
     rows = [_row(row, reach, band) for row in order]
-    about = (
-        "What each statement adds to the database time of the load: its calls times the difference of its mean time."
-    )
+    about = "What each statement adds to the database time of the load: its calls times the change of its mean time."
     return Section(
         "budget",
         "Budget by statement",
@@ -101,7 +99,7 @@ def _budget_tables(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[
     return (
         Table("", columns, rows, most=12, look="loose", where="text"),
         Table("", columns, rows[:_UNFOLDED], look="loose", where="page"),
-        Table("", columns, rest, look="loose", where="page", folded=f"{len(rest):,} statements that add less"),
+        Table("", columns, rest, look="loose", where="page", folded=f"{len(rest):,} other statements that add less"),
     )
 
 
@@ -150,7 +148,7 @@ def _changed_section(model: Analysis, statements: Sequence[Entry], word: str) ->
     }
     rows.sort(key=lambda row: -abs(fmt.number(row.get("added_ns")) or 0.0))
     parts = tuple(_part(row, word) for row in rows[:_DETAILED])
-    left = f"{len(rows) - _DETAILED:,} more are in the table above." if len(rows) > _DETAILED else ""
+    left = f"{len(rows) - _DETAILED:,} more statements are in the table above." if len(rows) > _DETAILED else ""
     return Section(
         word,
         f"{titles[word]} ({len(rows)})",
@@ -188,7 +186,7 @@ def _part(row: Entry, word: str) -> Section:
     )
 
 
-_DIFFERENCES = {"order": "the same rows in another order", "columns": "another number of columns"}
+_DIFFERENCES = {"order": "the same rows in another order", "columns": "a different number of columns"}
 
 
 def _lead(row: Entry, word: str) -> str:
@@ -200,7 +198,7 @@ def _lead(row: Entry, word: str) -> str:
         old, new = rows.get("old"), rows.get("new")
         if old != new:
             return f"{fmt.count(new)} rows instead of {fmt.count(old)}"
-        return _DIFFERENCES.get(str(row.get("difference")), "as many rows, with other values")
+        return _DIFFERENCES.get(str(row.get("difference")), "the same number of rows, with other values")
     ratio, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))
     if ratio is None or low is None or high is None:
         return word
@@ -244,7 +242,7 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
     )
     table = common.table("", (Column("text", "statement", "code", narrowest=24), *shown), rows, most=12)
     about = (
-        "The first execution in a new server process, whose caches of catalog and plans are empty. Pages stay cached."
+        "The first execution in a new server process, whose catalog and plan caches are empty. Data pages stay cached."
     )
     return Section("first", f"First executions that differ from later ones ({len(rows)})", about, tables=(table,))
 
@@ -255,7 +253,7 @@ def _uncompared_section(statements: Sequence[Entry]) -> Section | None:
     if not rows:
         return None
     table = common.table("", columns("text:code:statement calls:count answers:text:answers"), rows, most=12)
-    about = "Their answers differ, but may do so by right."
+    about = "Their answers differ, but are allowed to differ."
     return Section("uncompared", f"Answers not compared ({len(rows)})", about, tables=(table,))
 
 
@@ -273,7 +271,7 @@ def _settings(model: Analysis) -> Section | None:
         if names := reading.strings(model, "one_sided", side):
             more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
             listed = ", ".join(names[:_NAMED_MOST])
-            notes.append(f"Only the {side} side has {len(names)} settings that the {other} lacks: {listed}{more}.")
+            notes.append(f"{len(names)} settings exist only on the {side} side, not on the {other}: {listed}{more}.")
     return Section("settings", f"Settings that differ ({len(rows)})", tables=(table,), notes=tuple(notes))
 
 

@@ -41,7 +41,7 @@ def replay_section(model: Analysis) -> Section | None:
         sentences=reading.sentences(replay),
         tables=(
             common.table("", _PACE, [_pace(row) for row in rows]),
-            common.table("On the server, by turn", _SERVER, [_server(row) for row in rows]),
+            common.table("On the server, per turn", _SERVER, [_server(row) for row in rows]),
             *_answers(model),
         ),
         notes=tuple(fmt.line(note, 300) for note in reading.strings(replay, "notes")),

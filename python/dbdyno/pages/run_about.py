@@ -75,9 +75,7 @@ def errors(model: Analysis) -> Iterator[Section]:
     if failed:
         yield _errors(model, "errors", "Errors", about, failed)
     expected = [row for row in given if row.get("expected")]
-    about = (
-        "The plan calls these an outcome: they count in latency and throughput like any other, and in no error gate."
-    )
+    about = "The plan declares these failures as outcomes: they count in latency and throughput, and in no error gate."
     if expected:
         yield _errors(model, "expected-errors", "Expected errors", about, expected)
 

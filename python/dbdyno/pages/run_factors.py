@@ -76,7 +76,7 @@ def _row(at: int, row: Entry, curve: Entry) -> TableRow:
     }
 
 
-_STATES = {"best": "ahead at the end", "in": "in at the end", "failed": "left: it failed"}
+_STATES = {"best": "best at the end", "in": "in at the end", "failed": "left: it failed"}
 
 
 def race(model: Analysis) -> Iterator[Section]:
@@ -105,7 +105,7 @@ def race(model: Analysis) -> Iterator[Section]:
         )
     shown = columns("name:text:arm state:text blocks:count ratio:change:against_the_best interval:words")
     about = (
-        "After each block the arms that are surely worse than another leave. Intervals hold at all times of the race "
-        "and over all pairs of arms."
+        "After each block, arms that are surely worse than another are dropped. Intervals hold at any time in the "
+        "race and over all pairs of arms."
     )
     yield Section("race", "The race", about, tables=(common.table("", shown, rows),))

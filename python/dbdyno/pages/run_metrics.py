@@ -21,8 +21,8 @@ OF_MANY = (
 )
 PROMISED_MOST = "over 1,000"
 _P_HELP = "p-value; below it q, the p-value corrected for testing several metrics (false discovery rate)"
-_SEEN_HELP = "the smallest change that this run could have seen"
-_BLOCKS_HELP = "blocks in this run; below it the number of blocks that would tell"
+_SEEN_HELP = "the smallest change that this run could have detected"
+_BLOCKS_HELP = "blocks in this run; below it the number of blocks needed for a decision"
 
 
 def sections(model: Analysis) -> Iterator[Section]:
@@ -184,4 +184,4 @@ def shapes(model: Analysis) -> Iterator[Section]:
         yield Section("shapes", "The shape of the curve", parts=tuple(parts))
 
 
-_BIC = "Bayesian information criterion: the smaller, the better"
+_BIC = "Bayesian information criterion: smaller is better"

@@ -117,9 +117,9 @@ def resources(model: Analysis) -> Iterator[Section]:
     if any(row.get("kept_statements") is not None for row in given):
         kept = columns("arm:text kept_statements:number:statements kept_bytes:bytes:memory session_bytes:bytes:session")
         tables.append(common.table("Kept by a session", kept, rows, look="slim"))
-    about = "A transaction's share of what its programs, or the server's processes for its sessions, used."
+    about = "A transaction's share of what its programs used, or the server's processes for its sessions."
     if any(row.get("write_bytes") for row in given):
-        about += " Bytes to the storage are as Linux counts them: of a file held in large pieces the whole piece."
+        about += " Bytes to the storage are as Linux counts them: for a file cached in large folios, the whole folio."
     yield Section("resources", "Used by a transaction", about, tables=tuple(tables))
 
 
@@ -212,8 +212,8 @@ def volumes(model: Analysis) -> Iterator[Section]:
     )
     about = (
         "The engine is real, and its files are on modelled devices. Requests are those of the blocks that count; times"
-        " are since the mount. Late is how much later than modelled a reply left; the floor is the cost of a request"
-        " through the kernel, which is taken off each."
+        " are since the mount. Late is how much later than modelled a reply left; the floor is the kernel's cost per "
+        "request, which is subtracted from each."
     )
     table = common.table("", shown, rows, look="slim")
     yield Section("volumes", "Modelled devices below the engine", about, tables=(table,))

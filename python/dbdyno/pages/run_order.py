@@ -13,8 +13,9 @@ from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis
 
 _ABOUT = (
-    "Each engine with itself, in mean time of a flow; all intervals hold together. As written: the optimizer is off. "
-    "A flow over next to nothing takes what planning and starting take."
+    "Each engine is compared with itself by the mean time of a flow; all intervals hold jointly. As written: the "
+    "optimizer is off. "
+    "The time of a flow over almost no rows is that of planning and starting."
 )
 _RATIOS = ("written", "given_back", "left", "done")
 

@@ -116,7 +116,7 @@ def _head(model: Analysis) -> Head:
         question=_stretch(facts),
         word=word,
         tone=_TONES.get(word, "bad"),
-        headline=finding or "no reset, no restart, no crash, nothing pushed out",
+        headline=finding or "no reset, no restart, no crash, no eviction",
         sentences=reading.sentences(verdict),
         next=fmt.line(verdict.get("next") or "", 300),
         chips=tuple(_chips(facts)),

@@ -49,7 +49,7 @@ def _answer(model: Analysis) -> tuple[Tone, str]:
     if left:
         return "doubt", f"{fmt.count(left)} {'piece was' if left == 1 else 'pieces were'} not read"
     if model.get("ok") is False:
-        return "doubt", "read whole, but something does not hold"
+        return "doubt", "everything was read, but a check failed"
     return "good", "everything was read, and the times add up"
 
 

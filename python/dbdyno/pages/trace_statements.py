@@ -72,7 +72,7 @@ def statements(model: Analysis) -> Iterator[Section]:
     if len(given) > CARDS_MOST:
         rows = [_brief(at, entry) for at, entry in rest]
         shown = columns("name:text:statement share:share seconds:seconds calls:count")
-        title = "A line each for the rest; JSON and HTML have all of each"
+        title = "One line for each other statement; JSON and HTML have the details"
         yield Section("brief", title, tables=(common.table("", shown, rows),), where="text")
 
 
@@ -89,7 +89,7 @@ def _statement(at: int, entry: Entry, places: Places) -> Section:
         f"s-{at}",
         f"{at}. {statement_name(entry.get('statement'), None)}",
         " · ".join(_facts(entry)),
-        text=text[:_LONGEST] + ("…" if len(text) > _LONGEST else "") or "text not in the trace",
+        text=text[:_LONGEST] + ("…" if len(text) > _LONGEST else "") or "its text is not in the trace",
         tables=tuple(_tables(entry, places)),
         notes=tuple(_bind_values(values) for values in entry.get("binds") or []),
         parts=_tree(entry, places),

@@ -86,7 +86,7 @@ def holders(model: Analysis) -> Iterator[Section]:
             "event:text:waited_for name:text:its_holder_was_in time_ns:seconds:seconds share:share"
             " bar:bar:share_drawn:120"
         )
-        note = "think time: the holder's client had the turn, with its transaction open"
+        note = "think time: the server waited for the holder's client, whose transaction was open"
         yield Section(
             "trace_holders",
             "Behind locks",

@@ -49,12 +49,13 @@ def _arms(model: Analysis, runs: list[TrendRun]) -> Section:
         *columns("name:text:arm runs:count"),
         Column("first", "first", unit),
         Column("last", "last", unit),
-        Column("changes", "changes of its level", "text"),
+        Column("changes", "changes of level", "text"),
         Column("line", "in order of time", kind="spark"),
     )
     about = (
-        "A change is reported at a run if neither chance, runs that resemble those before them, two modes of the"
-        f" machine nor a steady drift explain it. The value of a run is {_value(model)}."
+        "A change is reported at a run if nothing else explains it: chance, runs that resemble their predecessors, "
+        "two modes of the"
+        f" machine or a steady drift. The value of a run is {_value(model)}."
     )
     drawn = common.figures(model, "trend")
     return Section("trend_arms", "The arms over time", about, tables=(common.table("", shown, rows),), figures=drawn)
@@ -109,9 +110,7 @@ def _drift(entry: Entry | None) -> str:
     if not entry:
         return ""
     step = entry.get("step")
-    return (
-        f"{fmt.change(step.get('ratio'))}, at once or slowly" if step else f"drifts: {fmt.change(entry.get('ratio'))}"
-    )
+    return f"{fmt.change(step.get('ratio'))}, sudden or slow" if step else f"drifts: {fmt.change(entry.get('ratio'))}"
 
 
 def _followed_value(model: Analysis) -> str:
@@ -120,8 +119,8 @@ def _followed_value(model: Analysis) -> str:
 
 def _value(model: Analysis) -> str:
     if model.get("follows") == "ratio":
-        return "the arm's ratio to its base in the same run (`--level` follows the arm by itself)"
-    return "the arm's own level, in which a machine that changes shows, too"
+        return "the arm's ratio to its base in the same run (`--level` uses the arm's own level)"
+    return "the arm's own level, which also shows changes of the machine"
 
 
 def _arm_label(name: str, base: str) -> str:

@@ -59,7 +59,7 @@ def run_block(
             begun = {side.name: _warm_up(item, side, is_first=is_first) for side in places}
             spent = _block_times(item, places)
     except ExecutionError as error:
-        item.reason = f"it failed while it was timed: {error}"
+        item.reason = f"it failed during its timing: {error}"
         return
     if is_first:
         item.old_first_ns.append(begun[old.name])

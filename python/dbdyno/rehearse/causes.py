@@ -79,10 +79,10 @@ def cause_of_failure(text: str, trial: Trial, grounds: CauseContext) -> Cause:
         return Cause(
             "missing",
             f"the new side has no {lacking}: {message}",
-            "make the new side a copy of the old one (`dbdyno move OLD NEW --database`), then rehearse again",
+            "create the new side as a copy of the old one (`dbdyno move OLD NEW --database`), then rehearse again",
         )
     if state == "57014":
-        return Cause("timeout", f"it was ended by its limit on the new server: {message}", "check its plan")
+        return Cause("timeout", f"its time limit cancelled it on the new server: {message}", "check its plan")
     return Cause("error", f"{state}: {message}", "run it on the new server and read the server's message")
 
 
@@ -98,18 +98,18 @@ def _only_old(text: str, grounds: CauseContext) -> str | None:
 def cause_of_answer(text: str, trial: Trial, grounds: CauseContext) -> Cause:
     """Return why a statement answers differently on the new side."""
     if trial.difference == "order" and (said := _collation(text, grounds)):
-        return Cause("collation", f"rows come in another order: {said}", "create the copy with the old collation")
+        return Cause("collation", f"rows have another order: {said}", "create the copy with the old collation")
     if definition := next(_definitions(text, grounds), None):
         return definition
     for name in named_objects(text, grounds.old.relations, grounds.path):
         old_rows, new_rows = grounds.old.relations.get(name), grounds.new.relations.get(name)
         if old_rows and new_rows and _are_others(old_rows.rows, new_rows.rows):
             counts = f"about {old_rows.rows:,.0f} on the old side, {new_rows.rows:,.0f} on the new"
-            words = f"table {name} has other rows: {counts}"
+            words = f"table {name} has a different number of rows: {counts}"
             return Cause("data", words, "copy both sides from one snapshot")
     if said := _collation(text, grounds):
         return Cause("collation", said, "create the copy with the old collation")
-    what = {"rows": "another number of rows", "columns": "other columns", "order": "another order"}
+    what = {"rows": "a different number of rows", "columns": "other columns", "order": "another order"}
     found = what.get(trial.difference, "other values")
     unread = [f"{name} of the {side} side" for side in ("old", "new") for name in getattr(grounds, side).unread]
     known = (
@@ -117,7 +117,7 @@ def cause_of_answer(text: str, trial: Trial, grounds: CauseContext) -> Cause:
         if unread
         else "no definition differs"
     )
-    return Cause("answer", f"{found}, and {known}: the data may", "compare the rows on both sides")
+    return Cause("answer", f"{found}, and {known}: the data may differ", "compare the rows on both sides")
 
 
 def cause_of_slowness(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
@@ -143,10 +143,10 @@ def unexplained_note(trial: Trial, grounds: CauseContext) -> str:
     unknown = [f"its plan on the {side} side" for side, plan in zip(("old", "new"), plans, strict=True) if plan is None]
     said = []
     if not unknown:
-        said.append("the plans differ" if plan_change(trial) else "the plans are alike")
+        said.append("the plans differ" if plan_change(trial) else "the plans are the same")
     count = sum(1 for _ in differing_settings(grounds.old, grounds.new))
-    tried = "none that was tried takes half of the difference back"
-    said.append(f"{count} settings differ, and {tried}" if count else "the settings are alike")
+    tried = "none of those tried removes half of the difference"
+    said.append(f"{count} settings differ, and {tried}" if count else "the settings are the same")
     unknown += _unread(grounds)
     if unknown:
         said.append(f"not known: {', '.join(unknown)}")
@@ -203,7 +203,7 @@ def _structural(grounds: CauseContext) -> Iterator[Cause]:
 def _of_table(table: str, old: Relation, new: Relation) -> Iterator[Cause]:
     analyzed = old.analyzed_columns, new.analyzed_columns
     if analyzed[0] is not None and analyzed[1] is not None and analyzed[1] < analyzed[0]:
-        yield Cause("statistics", f"table {table} has no statistics of all columns", f"analyze {table}")
+        yield Cause("statistics", f"table {table} lacks statistics for some columns", f"analyze {table}")
     is_known = old.rows >= 0 and new.rows >= 0
     if is_known and new.disk_pages > _BLOATED * max(old.disk_pages, 1) and new.rows < _BLOATED * max(old.rows, 1):
         words = f"table {table} is bloated: {new.disk_pages:,} pages for the same rows, {old.disk_pages:,} before"

@@ -87,7 +87,7 @@ def change_clause(name: str, old: int, new: int) -> str | None:
         if one.kind == "removed":
             return f"{name} was removed in {one.since}{remark}"
         if one.kind == "meaning":
-            return f"{name} means something else since {one.since}{remark}"
+            return f"{name} has another meaning since {one.since}{remark}"
     return None
 
 

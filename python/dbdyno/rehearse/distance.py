@@ -67,4 +67,4 @@ def waits_note(old: Side, new: Side) -> str:
     if waited <= _NOTED_SHARE * elapsed:
         return ""
     share = f"{100 * waited / elapsed:.0f} %"
-    return f"The machine was busy: client and servers waited {share} of the time for a processor, which is subtracted."
+    return f"The machine was busy: client and servers waited {share} of the time for a processor; it is subtracted."

@@ -165,7 +165,7 @@ def reason_left_out(text: str, outside: OutsideEffects = NO_OUTSIDE_EFFECTS) -> 
     if "pg_sleep" in words.called:
         return "it sleeps, which is no database time"
     if _ESCAPED.search(text):
-        return "it has names with Unicode escapes, which are not looked up"
+        return "it has names with Unicode escapes, which are not resolved"
     if (found := outside.find_effect(words)) is None:
         return None
     verb, name, root = found

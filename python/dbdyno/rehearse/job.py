@@ -89,7 +89,7 @@ def run_rehearsal(load: Load, old: Side, new: Side, request: Request, budget: Bu
         write_evidence(run.path, items)
     decisions = decide(items, request.threshold)
     if count := sum(cause is NO_TIME for cause in causes.values()):
-        note = f"For {count} slower statements there was no time to look for the cause: give more time (--for)."
+        note = f"There was no time to look for the cause of {count} slower statements: give more time (--for)."
         load = replace(load, notes=(*load.notes, note))
     if note := waits_note(old, new):
         load = replace(load, notes=(*load.notes, note))

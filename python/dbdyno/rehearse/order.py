@@ -82,7 +82,7 @@ def undetermined_reason(text: str) -> str:
     if found := _CHANGING.search(text):
         return f"{(found[1] or found[2]).lower()}, whose value changes"
     if found := _SERVERS_OWN.search(text):
-        return f"{found[1].lower()}, which each server answers for itself"
+        return f"{found[1].lower()}, whose value differs from server to server"
     tree = parse_sql(text)
     if tree is None:
         return ""
@@ -98,16 +98,16 @@ def _inside(tree: Any) -> Iterator[str]:
 
     for cut in tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
         if cut.parent is not tree and cut.find_ancestor(exp.Exists) is None:
-            yield "LIMIT in a subquery: it may cut among rows with equal keys"
+            yield "LIMIT in a subquery: it may cut between rows with equal keys"
     for chosen in tree.find_all(exp.Distinct):
         if chosen.args.get("on") is not None and chosen.parent is not tree:
-            yield "DISTINCT ON in a subquery: it may choose among rows with equal keys"
+            yield "DISTINCT ON in a subquery: it may choose any of the rows with equal keys"
     for call in tree.find_all(exp.Func):
         name = _name(call)
         if name in _IN_SEQUENCE and call.find(exp.Order) is None:
             yield f"{name} without ORDER BY"
         if name in _BY_PLACE:
-            yield f"{name}, which tells rows with equal keys apart"
+            yield f"{name}, which distinguishes rows with equal keys"
     for array in tree.find_all(exp.Array):
         if any(isinstance(one, exp.Query) and one.args.get("order") is None for one in array.expressions):
             yield "array without ORDER BY"
@@ -119,13 +119,13 @@ def _of_the_server(tree: Any) -> Iterator[str]:
     from sqlglot import expressions as exp
 
     if tree.find(exp.TableSample) is not None:
-        yield "TABLESAMPLE, which reads other rows each time"
+        yield "TABLESAMPLE, which reads different rows each time"
     for table in tree.find_all(exp.Table):
         if table.db.lower() == "information_schema" or table.name.lower().startswith("pg_"):
             yield f"{table.name.lower()}, which describes the server"
     for column in tree.find_all(exp.Column):
         if column.name.lower() in _SYSTEM_COLUMNS:
-            yield f"{column.name.lower()}, which is where a server keeps a row"
+            yield f"{column.name.lower()}, which is a row's physical place on a server"
 
 
 _NAMES = {"GroupConcat": "string_agg", "JSONArrayAgg": "json_agg", "JSONObjectAgg": "json_object_agg"}

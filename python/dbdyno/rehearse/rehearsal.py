@@ -32,7 +32,7 @@ _ANSWERS_SHARE, _MEASURED_SHARE, _CONFIRMED_SHARE, _LAST_SHARE = 0.45, 0.65, 0.8
 """Shares of the time budget at which answers, first measurements, additional confirming blocks, and all blocks end.
 The rest is for causes, and for the minimum number of confirming blocks if there are many."""
 _TIMED_OUT = "57014"
-_FAILS_ON_OLD_ALONE = "it fails on the old server, and not on the new one"
+_FAILS_ON_OLD_ALONE = "it fails on the old server, but not on the new one"
 
 
 def rehearse(items: Sequence[RehearsedStatement], bench: Bench) -> None:
@@ -75,7 +75,7 @@ def unsuited_reason(statement: Statement, outside: OutsideEffects) -> str:
     if statement.left_out:
         return statement.left_out
     if not statement.samples:
-        return "none of its executions was captured with all values"
+        return "no execution of it was captured with all its values"
     return reason_left_out(statement.samples[0].text, outside) or _several_note(statement)
 
 

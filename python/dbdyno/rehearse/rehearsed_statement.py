@@ -16,7 +16,7 @@ CUSTOM_PLANS = 5
 """Number of executions after which PostgreSQL may choose a generic plan for a prepared statement."""
 FAILS_ON_OLD = "it fails on the old server, too"
 """Beginning of the reason why a statement that fails on both sides is left out."""
-NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS = "there was no time for it", "there was no time for enough blocks"
+NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS = "there was no time to run it", "too little time for enough blocks"
 """Reasons why a statement could not be decided."""
 
 

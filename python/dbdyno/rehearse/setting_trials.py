@@ -89,7 +89,7 @@ def setting_cause(decision: Decision, grounds: CauseContext, try_setting: TrySet
             candidates.append((restored, name, was, now))
     for _, name, was, now in sorted(candidates, reverse=True)[:_CANDIDATES]:
         if (certain := _certainly_restored(decision, try_setting, name, settable_value(was))) is not None:
-            back = f"with the old value the difference goes back by {100 * min(certain, 1):.0f} %"
+            back = f"with the old value the difference shrinks by {100 * min(certain, 1):.0f} %"
             why = why_differing(name, grounds.old, grounds.new)
             words = f"{name} is {setting_text(now)} and was {setting_text(was)}" + (f" ({why})" if why else "")
             return Cause("setting", words, f"set {name} = '{setting_text(was)}' on the new side", back)
@@ -107,9 +107,9 @@ def plan_choice_cause(decision: Decision, try_setting: TrySetting) -> Cause | No
         return None
     return Cause(
         "generic plan",
-        f"prepared, it executes {choices[1].as_text} on the new side; on the old side {choices[0].as_text}",
-        f"set plan_cache_mode = {mode} for the sessions that execute it, or have the driver not prepare it",
-        f"with {mode} the difference goes back by {100 * min(restored, 1):.0f} %",
+        f"prepared, it executes {choices[1].as_text} on the new side, {choices[0].as_text} on the old",
+        f"set plan_cache_mode = {mode} for the sessions that execute it, or stop the driver from preparing it",
+        f"with {mode} the difference shrinks by {100 * min(restored, 1):.0f} %",
     )
 
 
@@ -124,9 +124,10 @@ def parallel_plan_cause(decision: Decision, grounds: CauseContext, try_setting: 
     return Cause(
         "parallel plan",
         "the new side executes it with parallel workers, the old side without",
-        f"analyze its tables on both sides; if the plan stays, set {_WORKERS} = 0 for the sessions that execute it, "
+        f"analyze its tables on both sides; if the plan stays the same, set {_WORKERS} = 0 for the sessions that "
+        "execute it, "
         f"or raise parallel_setup_cost",
-        f"with {_WORKERS} = 0 the difference goes back by {100 * min(restored, 1):.0f} %",
+        f"with {_WORKERS} = 0 the difference shrinks by {100 * min(restored, 1):.0f} %",
     )
 
 

@@ -216,11 +216,11 @@ def _execute(server: Postgres, conn: psycopg.Connection[Any], command: str | sql
     except StopRequested:
         raise
     except psycopg.Error as error:
-        step = "correct the change, or make the new side manually and name both servers"
+        step = "correct the change, or create the new side manually and name both servers"
         if isinstance(error, psycopg.errors.ObjectInUse):
             step = "end the sessions that use the database"
         elif isinstance(command, str) and has_several(command):
-            step = "give each statement a --change of its own"
+            step = "give each statement its own --change"
         raise TargetError(
             f"{command if isinstance(command, str) else command.as_string(conn)}: {str(error).splitlines()[0]}",
             where=server.safe_dsn,

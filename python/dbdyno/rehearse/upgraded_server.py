@@ -155,7 +155,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
         self.show(f"pg_upgrade --{kind}")
         began = time.monotonic()
         self._run_upgrade(account, command, _UPGRADE_S)
-        self.said.append(f"pg_upgrade --{kind} took {time.monotonic() - began:.1f} s; the database was analyzed then.")
+        self.said.append(f"pg_upgrade --{kind} took {time.monotonic() - began:.1f} s; then the database was analyzed.")
 
     def _run_upgrade(self, account: Account, command: list[str | Path], limit_s: int) -> str:
         """Run pg_upgrade and return its output.

@@ -80,7 +80,7 @@ def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
     decided = count - unclear
     parts = []
     if decided:
-        which = f"the {decided} statements that are decided" if unclear else f"{decided} statements"
+        which = f"the {decided} statements that were decided" if unclear else f"{decided} statements"
         parts.append(f"none of {which} is slower by more than {100 * threshold:.0f} %, fails or answers differently")
     if unclear:
         parts.append(f"{unclear} of {count} statements {'is' if unclear == 1 else 'are'} unclear")
@@ -181,12 +181,12 @@ def _grounds(total: Total, decisions: Sequence[Decision], shortage: Shortage | N
     if words["faster"]:
         said.append("1 statement is faster." if words["faster"] == 1 else f"{words['faster']} statements are faster.")
     if words["unclear"]:
-        said.append(f"For {words['unclear']} it is not certain that they are not slower: give more time (--for).")
+        said.append(f"{words['unclear']} may be slower; the measurements are too few to tell: give more time (--for).")
     if words["not rehearsed"]:
         said.append(f"{words['not rehearsed']} were not rehearsed; the reasons are below.")
     if shortage is not None:
         said.append(
-            f"For {shortage.count} of them there was no time: {shortage.spent}. At this pace all need"
+            f"There was no time for {shortage.count} of them: {shortage.spent}. At this pace all need"
             f" --for {duration_text(shortage.needed_s)}."
         )
     return said

@@ -51,7 +51,7 @@ def _rehearsal_cases(model: reading.Analysis) -> Iterator[ET.Element]:
             failure = ET.SubElement(case, "failure", {"message": f"{decision}: {message}", "type": decision})
             failure.text = fmt.line(cause.get("next") or "", 1000)
         elif decision == "unclear":
-            ET.SubElement(case, "skipped", {"message": "it is not certain that it is not slower"})
+            ET.SubElement(case, "skipped", {"message": "it may be slower: the measurements are too few to tell"})
         yield case
     if replay := reading.dig(model, "replay"):
         case = ET.Element("testcase", {"classname": "replay", "name": "the load as it was"})

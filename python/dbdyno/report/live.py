@@ -110,7 +110,7 @@ def _classes(frame: Mapping[str, Any], page: Console) -> None:
         page.print(console.plain_text("Active sessions: not sampled yet", "bold"))
         return
     whole = sum(row["aas"] for row in rows)
-    title = f"Active sessions {fmt.significant(whole)}, on average of {frame['looks']} looks"
+    title = f"Active sessions {fmt.significant(whole)}, mean of {frame['looks']} looks"
     table = console.table(title, [], [], narrowest=8)
     table.show_header = False
     table.add_column(no_wrap=True, min_width=10)

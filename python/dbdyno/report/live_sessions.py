@@ -76,7 +76,7 @@ def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the progress of commands that report it."""
     page.print()
     if not rows:
-        page.print(console.plain_text("Progress: no command that tells it", "bold"))
+        page.print(console.plain_text("Progress: no running command reports it", "bold"))
         return
     table = console.table("Progress", [], [])
     for name, right in (

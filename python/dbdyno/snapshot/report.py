@@ -73,7 +73,7 @@ def lost_rows(interval: Interval) -> list[Verdict]:
             f" from {interval.table(view)} where life = 'kept'"
         )[0]
         if 0 < counts["lost"] < counts["n"]:
-            why = f"{counts['lost']} of {counts['n']} rows of {view} began again: what they counted before is not known"
+            why = f"{counts['lost']} of {counts['n']} rows of {view} were reset: earlier counts are not known"
             found.append(Verdict("reset", why))
     return found
 
@@ -133,7 +133,7 @@ def _warning(where: str, verdict: Verdict) -> dict[str, str]:
 
 
 _NEXT = {
-    "crash": "report the time before and after it separately, by snapshots in between",
+    "crash": "report the time before and after it separately, using the snapshots between",
     "failover": "report the time of each server separately",
     "reset": "report the time before and after the reset separately",
     "evicted": "raise pg_stat_statements.max, or take snapshots more often",
@@ -164,10 +164,10 @@ def _cost(interval: Interval) -> Part:
     looks = interval.looks
     notes = [
         f"snapshot {last.number} took {cost.get('collect_s', 0):.2f} s,"
-        f" {cost.get('collect_cpu_s', 0):.2f} s of processor time here"
+        f" {cost.get('collect_cpu_s', 0):.2f} s of CPU time on this machine"
     ]
     if looks:
-        notes.append(f"the sessions were looked at {looks} times")
+        notes.append(f"the sessions were sampled {looks} times")
     notes += [
         f"{problem['view']} of {problem['database']}: {problem['problem']}"
         for problem in last.facts.get("problems") or ()

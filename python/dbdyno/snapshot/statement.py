@@ -32,7 +32,7 @@ METRICS = (
     Metric("qps", "calls", "per_s"),
     Metric("aas", "sessions in it", "aas", False),
     Metric("mean", "mean time of a call", "ns", False),
-    Metric("reads", "blocks or rows of a call", "number", False),
+    Metric("reads", "blocks or rows per call", "number", False),
 )
 DIMENSIONS = ("event", "user", "application", "client", "database")
 LOGGED = "Turn on auto_explain, then `dbdyno snap plans --log FILE`"
@@ -116,7 +116,7 @@ def _totals(interval: Interval, series: Series, name: str) -> Part:
     calls = sum((v or 0.0) * s for v, s in zip(series.values.get("qps", ()), series.seconds, strict=True))
     busy_s = sum((v or 0.0) * s for v, s in zip(series.values.get("aas", ()), series.seconds, strict=True))
     if not calls:
-        return section("totals", title, notes=["it was not called, as far as the server counted"])
+        return section("totals", title, notes=["it was not called, according to the server's counters"])
     row: Row = {
         "statement": name,
         "calls": round(calls),
@@ -154,7 +154,7 @@ def _latencies(interval: Interval, name: str) -> Part:
     """Return the section with latency quantiles of the statement's logged executions."""
     title = "Latency of its executions"
     if interval.before.engine != "postgres" or not (found := latencies(interval).get(name)):
-        lacks = missing_measurement("latency quantiles", "no log or recording of this time is kept", LOGGED)
+        lacks = missing_measurement("latency quantiles", "the store has no log or recording of this time", LOGGED)
         return section("latency", title, not_measured=[lacks])
     shown = [one for one in columns("executions p50:ns p95:ns p99:ns worst:ns:longest") if one["name"] in found]
     return section("latency", title, [table("", shown, [found])])
@@ -169,5 +169,5 @@ def _plans(interval: Interval, name: str) -> Part:
     for one in made["tables"]:
         one["rows"] = [row for row in one["rows"] if str(row.get("statement")) == name]
     kept = [one for one in made["tables"] if one["rows"]]
-    notes = [] if kept or made["not_measured"] else ["no change of its plan in this time"]
+    notes = [] if kept or made["not_measured"] else ["its plan did not change in this time"]
     return section("plans", title, kept, about=made["about"], notes=notes, not_measured=made["not_measured"])

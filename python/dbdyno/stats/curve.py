@@ -40,7 +40,7 @@ BIC_MARGIN = 6.0
 P_MAX = 0.01
 AMPLITUDE_MIN = 0.05
 FOLDS = 5
-TOO_NARROW = "the redo sizes lie too close together for teeth of 64 KiB or more to be looked for"
+TOO_NARROW = "the redo sizes are too close together to search for teeth of 64 KiB or more"
 
 Integers = NDArray[np.int64]
 
@@ -342,20 +342,20 @@ def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:
 def _reasons_against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
     """Return the reasons against a sawtooth, by the rules in the module docstring in their order."""
     if saw.height <= 0.0:
-        return ["no period rises and falls"]
+        return ["no period has a rise and a fall"]
     reasons = []
     if gains.bic < BIC_MARGIN:
-        reasons.append("a curve without teeth describes the points as well")
+        reasons.append("a curve without teeth fits the points equally well")
     if gains.p > P_MAX:
-        reasons.append(f"a search over all periods finds as much in noise (p = {gains.p:.3f})")
+        reasons.append(f"a search over all periods finds as strong a pattern in noise (p = {gains.p:.3f})")
     if gains.cross <= 0.0:
-        reasons.append("it does not predict blocks it was not fitted to")
+        reasons.append("it does not predict blocks outside its fit")
     height = saw.height * saw.place[0] / float(np.median(y))
     if height < AMPLITUDE_MIN:
         reasons.append(f"its teeth are only {percent(height)} % of the commit time")
     inside, seen = _falls(saw, x, y)
     if seen < 2 or seen * 3 < inside * 2:
-        reasons.append(f"only {seen} of its {inside} falls are seen")
+        reasons.append(f"only {seen} of its {inside} falls are visible")
     if saw.height + saw.slope < saw.height / 2:
         reasons.append("the time does not rise between its falls")
     return reasons
@@ -405,7 +405,7 @@ def _sentence(line: Fit, found: bool, p: float, x: Floats) -> str:
         what = f"the commit time is a straight line, {start} and {per_mib} per MiB of redo"
     elif shape == "rise to a plateau":
         per_mib = duration(line.height * mib)
-        what = f"the commit time changes by {per_mib} per MiB of redo up to {place}, then stays"
+        what = f"the commit time changes by {per_mib} per MiB of redo up to {place}, then stays constant"
     elif shape == "broken line":
         beyond = duration((line.slope + line.height) * mib)
         what = f"the commit time changes by {per_mib} per MiB of redo up to {place} and by {beyond} per MiB beyond"

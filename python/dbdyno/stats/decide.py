@@ -183,7 +183,7 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
     if c.blocks < 2:
         return (
             f"Cannot tell {arm} from {baseline} in {c.label}: "
-            f"{c.blocks} of {c.blocks + c.blocks_missing} blocks give it."
+            f"{c.blocks} of {c.blocks + c.blocks_missing} blocks have a value."
         )
     figures = f"{interval(c)}, {_blocks(c)}"
     if c.decision == "same":

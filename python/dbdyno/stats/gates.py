@@ -119,7 +119,7 @@ def enough_operations(arm: str, per_slice: float, stretch: str, *, counted: bool
     if per_slice >= (1 if counted or alone else OPERATIONS_MIN):
         return Gate(name, True, text, code="operations", arm=arm)
     if counted:
-        what = f"{text}: some sessions had nothing to do"
+        what = f"{text}: some sessions had no transaction"
         step = "raise turn_transactions to the number of sessions"
         return Gate(name, False, what, step, code="operations", arm=arm)
     longer = "warm-up blocks, which let slices grow, or a longer slice" if stretch == "slice" else "a longer turn"
@@ -167,13 +167,13 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
     long_enough = {arm: v for arm, v in arms.items() if len(v) >= 1000}
     if not long_enough:
         return Gate(name, None, "fewer than 1,000 latencies in each arm", code="cut off")
-    advice = "look for a timeout, a latency limit or a filter; the tail beyond it is not in the data"
+    advice = "look for a timeout, a latency limit or a filter; the data lack the tail beyond it"
     for arm, values in long_enough.items():
         top, middle = float(values[-1]), float(values[len(values) // 2])
         edge = top - (top - middle) / 100
         crowd = len(values) - int(np.searchsorted(values, edge, side="left"))
         if top > middle and crowd >= WALL_VALUES:
-            text = f"{crowd} latencies of {arm} lie at {duration(top)}, the maximum, and none beyond"
+            text = f"{crowd} latencies of {arm} are at {duration(top)}, the maximum, and none beyond it"
             return Gate(name, False, text, advice, code="cut off")
     tops = [float(v[-1]) for v in long_enough.values() if v[-1] > 3 * v[len(v) // 2]]
     for i, a in enumerate(tops):
@@ -204,7 +204,7 @@ def blocks_missing(blocks: int, missing: int) -> Gate:
     text = f"{missing} of {blocks + missing} blocks gave no number"
     if missing <= blocks / 10:
         return Gate("blocks without a gap", True, text, code="missing")
-    return Gate("blocks without a gap", False, text, "look into these blocks' marks and errors", code="missing")
+    return Gate("blocks without a gap", False, text, "check the marks and errors of these blocks", code="missing")
 
 
 def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
@@ -226,7 +226,7 @@ def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
         name,
         False,
         f"{least} operations in the smallest block; {label} needs {wanted}",
-        "lengthen the turns so that each block and arm has that many, or read the metric with care",
+        "lengthen the turns until each block and arm has that many, or treat the metric with caution",
         code="tail",
     )
 
@@ -276,6 +276,6 @@ def modality(arm: str, values: NDArray[Any], *, bins: int = 40) -> Gate:
         name,
         False,
         f"mvalue {mvalue:.1f}: several modes",
-        "mean and median describe no typical wait: check the distribution, and split the statements",
+        "mean and median do not describe a typical wait: check the distribution, and split the statements",
         code="modes",
     )

@@ -25,16 +25,16 @@ def hosts_alike(blocks: Sequence[Means]) -> Gate:
         for host, own in _relative_times(block).items():
             ratios.setdefault(host, []).append(own)
     late = {host: statistics.median(own) for host, own in ratios.items() if _is_late(own)}
-    name, count = "all hosts get their answers alike", len(ratios)
+    name, count = "all hosts get answers equally fast", len(ratios)
     if not late:
-        return Gate(name, True, f"of {count} hosts none had them a quarter later than the others", code="hosts")
+        return Gate(name, True, f"none of {count} hosts got answers 25 % later than the others", code="hosts")
     worst = max(late, key=lambda host: late[host])
     more = f", and {len(late) - 1} more" if len(late) > 1 else ""
     return Gate(
         name,
         False,
-        f"host {worst} answers {percent(late[worst] - 1)} % later than the median of {count} hosts{more}",
-        "compare its network and its processors with those of the others, or leave it out",
+        f"host {worst} gets its answers {percent(late[worst] - 1)} % later than the median of {count} hosts{more}",
+        "compare its network and processors with those of the other hosts, or leave it out",
         code="hosts",
     )
 
@@ -43,10 +43,10 @@ def host_start_gate(cut: int, transactions: int) -> Gate:
     """Return the gate for operations that began before all hosts were in their slice."""
     share = cut / transactions if transactions else 0.0
     return Gate(
-        "all hosts are in a slice at once",
+        "all hosts are in a slice together",
         share <= CUT_MOST,
-        f"{percent(share)} % of {transactions:,} transactions began before all hosts were there, and do not count",
-        "longer slices, or hosts with less to do beside",
+        f"{percent(share)} % of {transactions:,} transactions began before all hosts had started, and do not count",
+        "use longer slices, or hosts with less other work",
         code="host clocks",
     )
 

@@ -141,7 +141,7 @@ def base_level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[s
             text = f"{gate.text}, and {why}"
             yield replace(gate, text=text, arm=arm, because=text)
     if not all(ratios.values()):
-        yield replace(gate, text=f"{gate.text}; within blocks the ratios held still", code="drift", because="")
+        yield replace(gate, text=f"{gate.text}; within blocks the ratios stayed the same", code="drift", because="")
 
 
 def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> str:
@@ -158,7 +158,7 @@ def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, t
     low, high = found.span(_STILL_LEVEL)
     if low > 0 or high < 0 or max(-low, high) <= max(math.log1p(threshold), _MOVES_MIN):
         return ""
-    return f"whether {arm} against {base} held still {found.blocks} blocks cannot tell"
+    return f"{found.blocks} blocks cannot tell whether {arm} against {base} stayed the same"
 
 
 def drift_clause(arm: str, base: str, trend: Trend, threshold: float, *, tests: int = 1) -> str:
@@ -184,7 +184,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
     name = "one difference over the run"
     found = trend(log_ratios, at_s)
     if found is None:
-        return Gate(name, None, "too few blocks to see the difference move", code="difference", arm=arm)
+        return Gate(name, None, "too few blocks to detect a moving difference", code="difference", arm=arm)
     begin, end = (found.mean + way * found.change / 2 for way in (-1, 1))
     text = f"{arm} against {base}: {_signed_change(begin)} at the beginning, {_signed_change(end)} at the end"
     if found.certain and abs(found.change) / 2 > max(abs(found.mean), math.log1p(threshold)):
@@ -192,14 +192,14 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
             name,
             False,
             text,
-            "find what changed during the run; lengthen the warm-up, or judge its parts by themselves",
+            "find what changed during the run; lengthen the warm-up, or judge its parts separately",
             code="difference",
             arm=arm,
             because=f"the difference between {arm} and {base} changed its sign during the run "
             f"({_signed_change(begin)} at the beginning, {_signed_change(end)} at the end)",
         )
     if drift_clause(arm, base, found, threshold):
-        step = f"a longer run would say otherwise: look for what grows with {arm} or {base}, or judge the end by itself"
+        step = f"a longer run would differ: look for what grows with {arm} or {base}, or judge the end separately"
         return Gate(name, False, f"the difference moves: {text}", step, code="moving", arm=arm)
     if found.visible / 2 > max(abs(found.mean), _LARGE):
         return Gate(name, None, f"{found.blocks} blocks are too few to see it move", code="difference", arm=arm)
@@ -224,7 +224,7 @@ def independent_blocks(log_ratios: ArrayLike, arm: str = "") -> Gate:
     return Gate(
         name,
         False,
-        f"{text}; the interval speaks of the mean difference over these blocks",
+        f"{text}; the interval covers the mean difference over these blocks",
         "the difference itself changes over time: lengthen the run, or find what changes",
         code="independence",
         arm=arm,
@@ -252,7 +252,8 @@ def no_stall(stalls: Sequence[Stall], limit_s: float) -> Gate:
         return Gate(name, True, f"no gap of {limit_s:.3g} s without an answer", code="stall")
     worst = max(stalls, key=lambda stall: stall.length_s)
     where = (
-        f"no session got an answer for {worst.length_s:.3g} s in block {worst.block}, {worst.at_s:.0f} s into the run"
+        f"no session got an answer for {worst.length_s:.3g} s in block {worst.block}, {worst.at_s:.0f} s after the "
+        "run began"
     )
     more = sorted({stall.block for stall in stalls if stall is not worst})
     rest = f"; shorter stalls in block {', '.join(map(str, more))}" if more else ""
@@ -274,7 +275,7 @@ def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
     return Gate(
         "the clock was not stepped",
         False,
-        f"the wall clock was stepped {said}; lengths are right, times of day are not",
+        f"the wall clock was stepped {said}; durations are right, times of day are not",
         "let the machine's time service slew the clock instead of stepping it",
         code="clock",
     )
@@ -284,10 +285,10 @@ def processors_free(share: float, count: int) -> Gate:
     """Check whether the processors were free; other programs used `share` of all `count` processors."""
     free = share <= OTHERS_SHARE_MAX
     return Gate(
-        "the processors were free",
+        "no other load on the processors",
         free,
-        f"others used {100 * share:.0f} % of the {count} processors meanwhile",
-        "" if free else "run it where nothing else runs: threads beyond the processors that are free bring nothing",
+        f"other programs used {100 * share:.0f} % of the {count} processors during the run",
+        "" if free else "run it on an idle machine: more threads than free processors do not help",
         code="processors",
     )
 

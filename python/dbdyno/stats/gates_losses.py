@@ -90,7 +90,7 @@ def equal_losses(arm: Losses, base: Losses, words: LossWording, threshold: float
     if abs(arm.share - base.share) <= threshold / 2:
         return Gate(name, True, text, code=words.code, arm=arm.arm)
     if not _certain(arm, base):
-        return Gate(name, None, f"{text}: too few to tell the arms apart", code=words.code, arm=arm.arm)
+        return Gate(name, None, f"{text}: too few to distinguish the arms", code=words.code, arm=arm.arm)
     kinds = _kinds(max(arm, base, key=lambda own: own.share))
     return Gate(name, False, text, words.next, code=words.code, arm=arm.arm, because=f"{text}{kinds}")
 
@@ -130,7 +130,7 @@ def answers_as_captured(arm: str, differing: int, answers: int, first: str | Non
         first: One of the differing statements, in words.
     """
     name = "answers as captured"
-    text = f"{differing:,} of {answers:,} statements of {arm} ended otherwise than when they were captured"
+    text = f"{differing:,} of {answers:,} statements of {arm} ended differently than in the capture"
     if not answers:
         return Gate(name, None, f"{arm} was answered nothing", code="answers", arm=arm)
     if differing <= ANSWERS_MOST * answers:
@@ -143,6 +143,5 @@ def answers_as_captured(arm: str, differing: int, answers: int, first: str | Non
         ' order: order = "commit"',
         code="answers",
         arm=arm,
-        because=f"{percent(differing / answers)} % of the statements of {arm} gave other answers than when they were"
-        " captured",
+        because=f"{percent(differing / answers)} % of the statements of {arm} gave other answers than in the capture",
     )

@@ -73,7 +73,7 @@ def _two(described: Description, a: Group, b: Group) -> list[ClassicalTest]:
     ranks = described.ranks
     if ranks is not None:
         u = mann_whitney_of(ranks.u_doubled, a.n, b.n, float(ranks.tie_term))
-        effect = f"a value of {b.name} is the larger in {100 * u.effect_value:.1f} % of the pairs"
+        effect = f"a value of {b.name} is larger in {100 * u.effect_value:.1f} % of the pairs"
         tied = np.array(ranks.tied, dtype=np.int64) if ranks.tied else None
         ks = kolmogorov_smirnov_of(max(ranks.above, ranks.below), a.n, b.n, tied)
         found += [replace(u, effect=effect), ks]
@@ -138,7 +138,7 @@ def one_way_anova(groups: Sequence[Group]) -> ClassicalTest:
         statistic=f,
         df=float(k - 1),
         log10_p=f_log10_p(f, k - 1, n - k),
-        effect=f"{100 * share:.3g} % of the squared deviations lie between the groups",
+        effect=f"{100 * share:.3g} % of the squared deviations are between the groups",
         effect_value=share,
         note=f"{NOTE} of equal spread; {n - k} degrees of freedom within",
     )

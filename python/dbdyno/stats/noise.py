@@ -115,7 +115,7 @@ def _words(c: BlockComparison, wants: str, false_alarm: bool) -> str:
         text += f"; blocks needed: {wants}"
     if false_alarm:
         text += (
-            f". Equal arms came out different: expected in {(1 - c.level) * 100:g} % of such runs; "
-            "if a second run does it too, the order or the machine favours one arm"
+            f". Equal arms appear different: expected in {(1 - c.level) * 100:g} % of such runs; "
+            "if a second run also differs, the order or the machine favours one arm"
         )
     return text + "."

@@ -151,7 +151,7 @@ def describe(c: BlockComparison) -> str:
     if fails_correction(c):
         return (
             f"cannot tell: {change(c)} ({interval(c)}), but of several metrics one in "
-            f"{round(1 / (1 - c.level))} lies as far off by chance (q {c.q:.2g})"
+            f"{round(1 / (1 - c.level))} differs as much by chance (q {c.q:.2g})"
         )
     if c.decision == "unclear":
         return f"cannot tell: {change(c)} ({interval(c)}); {deciding_blocks(c)}"

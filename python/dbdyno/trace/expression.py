@@ -35,7 +35,7 @@ FUNCTIONS = {
     "lower": ("lower(text)", (TEXT,)),
     "upper": ("upper(text)", (TEXT,)),
     "left": ("left(text, n): its first n characters", (TEXT, "step")),
-    "param": ("param('name'): a wait's parameter as it is named in the trace", ("literal",)),
+    "param": ("param('name'): a wait's parameter, by its name in the trace", ("literal",)),
 }
 """What each function does, and the kinds of its arguments: `step` and `literal` are constants."""
 
@@ -145,7 +145,7 @@ class _Parser:
     def deeper(self) -> None:
         self.nesting += 1
         if self.nesting > _NESTING_MOST:
-            self.fail("fewer brackets are expected")
+            self.fail("too many nested brackets")
 
     # Conditions.
 

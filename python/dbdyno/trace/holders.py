@@ -34,8 +34,8 @@ FORMAT = "postgresql waits"
 THINK, WORK = "think time", "CPU"
 """Activities of a holder that is not waiting: its client is thinking, or it is working (or waits for a processor)."""
 _DID = {
-    THINK: "while the holder's client had the turn, its transaction open",
-    WORK: "while the holder was at work",
+    THINK: "while the server waited for the holder's client, with its transaction open",
+    WORK: "while the holder was working",
 }
 LISTED_LEAST, LISTED_MOST = 0.15, 3
 """Minimum share of the waited time for an activity to be mentioned, and maximum number of activities mentioned."""

@@ -22,8 +22,8 @@ NAMED = 3
 """Maximum number of files named in one warning."""
 _NUMBERS = re.compile(r"\d[\d.,]*")
 NO_WAITS = (
-    "The files hold no wait: they were traced without waits (level 1 or 4). Of such a trace 20 to "
-    "50 % of the time stays unexplained."
+    "The files contain no waits: they were traced without waits (level 1 or 4). In such traces 20 to 50 % of the time "
+    "remains unexplained."
 )
 
 
@@ -134,7 +134,7 @@ def unread_warning(total: int) -> dict[str, str]:
     return {
         "code": "unread",
         "text": f"{pieces} not read.",
-        "next": "see the place of each with `dbdyno trace check FILES`",
+        "next": "list the place of each with `dbdyno trace check FILES`",
     }
 
 

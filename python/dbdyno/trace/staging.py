@@ -72,7 +72,7 @@ def _reason_of(error: OSError | EvidenceError) -> str:
 
 def _make(temp_path: Path, out: Path) -> None:
     """Create the temporary folder with a note that names this process; remove folders left by dead processes."""
-    with os_errors_as(TraceError, "the folder cannot be made", out, "choose another place with --out"):
+    with os_errors_as(TraceError, "the folder cannot be created", out, "choose another place with --out"):
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
             if _is_dead(left):

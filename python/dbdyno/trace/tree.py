@@ -190,7 +190,7 @@ def _root(traces: Traces, request: Request) -> int:
     """Return the number of the call at the root."""
     if request.place is not None:
         return _at_place(traces, request.place)
-    conditions, what = ["depth = 0"], "the traces contain no call of the client"
+    conditions, what = ["depth = 0"], "the traces contain no client call"
     given: list[Any] = []
     if request.call is not None:
         conditions, given, what = ["call = ?"], [request.call], f"no call {request.call}"

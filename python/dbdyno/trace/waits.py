@@ -186,7 +186,7 @@ def _events(traces: Traces) -> list[Event]:
 
 def _nothing(traces: Traces, request: Request) -> str:
     if not _has_any(traces):
-        return "the traces hold no waits: they were made without them (level 1 or 4)"
+        return "the traces contain no waits: they were recorded without waits (level 1 or 4)"
     if not traces.connection.execute("select 1 from waits limit 1").fetchone():
         return "no wait matches the condition"
     what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait matches"

@@ -123,7 +123,7 @@ def open_session(address: Address, protocol: Any = None) -> Iterator[Any]:
 
 
 STEPS = {
-    "Unauthorized": "ask for the right on this keyspace",
+    "Unauthorized": "ask for the permission on this keyspace",
     "AuthenticationFailed": f"give user@ in the address, and the password there or in {PASSWORD}",
     "OperationTimedOut": "check the load and log of the nodes, then run the same command again",
     "ReadTimeout": "run the query again, or restrict it to a key: a replica did not answer in time",

@@ -28,11 +28,11 @@ class Comparison:
     def sentences(self) -> list[str]:
         """Return the result as sentences."""
         if self.lost:
-            return [f"DIFFERS: {self.lost:,} rows or parents are not in the table as they were to be."]
-        said = [f"Proved: read back whole ({self.rows:,} rows), the table holds exactly what was loaded."]
+            return [f"DIFFERS: {self.lost:,} rows or parents are not in the table as intended."]
+        said = [f"Proved: read back completely ({self.rows:,} rows), the table holds exactly what was loaded."]
         if self.others:
-            said = [f"Proved: read back whole ({self.rows:,} rows), the table holds all that was loaded;"]
-            said += [f"beside it {self.others:,} rows or parents that this load did not bring."]
+            said = [f"Proved: read back completely ({self.rows:,} rows), the table holds all that was loaded;"]
+            said += [f"it also contains {self.others:,} rows or parents that this load did not write."]
         return said
 
 

@@ -35,9 +35,9 @@ class KeyCheck:
         said = [
             f"{count:,} {words}"
             for count, words in (
-                (self.doubled, "rows have a key that another row has, too"),
+                (self.doubled, "rows have the same key as another row"),
                 (self.nulls, "rows have no value in it"),
-                (self.lost, f"rows lead to no row of {self.key.references}"),
+                (self.lost, f"rows refer to no row of {self.key.references}"),
             )
             if count
         ]

@@ -170,7 +170,7 @@ def load(
             return loaded
         writer = Writer(session, address, bound, at_once, loaded)
         while not _write_rows(session, state, files, table, writer, loaded):
-            say("a node was started again: what it may have lost is written again")
+            say("a node was restarted: data that it may have lost is written again")
         state.done = rows
         state.save()
         loaded.elapsed_ns = time.monotonic_ns() - began

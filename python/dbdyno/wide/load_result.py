@@ -32,15 +32,15 @@ class LoadResult:
         how = f"{self.tables:,} SSTables" if self.tables else f"{self.batches:,} batches, {self.retries:,} retries"
         yield f"{self.rows:,} rows; {self.partitions:,} partitions, {how}."
         if self.resumed:
-            yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
+            yield f"{self.resumed:,} rows had been acknowledged before; all had the same timestamp."
         if self.repeated:
-            since = "a node was started since, or none tells"
-            yield f"{self.repeated:,} of them were written again: {since}, and may have lost them."
+            since = "a node was started since then, or this is unknown"
+            yield f"{self.repeated:,} of them were written again: {since}; it may have lost them."
         rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
         yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
-        once = "keys are there once, static columns have one value in a partition"
+        once = "each key occurs once, static columns have one value per partition"
         if self.tables:
-            yield f"Of it {self.streamed_ns / 1e9:.3g} s are streaming the SSTables to the nodes."
-            yield f"Proved: {once}, every node took its files, and {self.checked:,} partitions asked for were there."
+            yield f"This includes {self.streamed_ns / 1e9:.3g} s of streaming the SSTables to the nodes."
+            yield f"Proved: {once}, every node took its files, and {self.checked:,} requested partitions were there."
         else:
             yield f"Proved: {once}, each write was acknowledged."

@@ -317,6 +317,6 @@ def explain_pushdown(scan: Scan) -> Iterator[str]:
     yield f"{scan.relation.name}: {scan.relation.rows} of {scan.table.name}, {how}"
     yield f"  asked:         {scan.statement.cql}"
     yield f"  pushed:        {'; '.join(map(str, scan.pushed)) or 'nothing'}"
-    yield f"  filtered here: {'; '.join(map(str, scan.kept)) or 'no condition of this table alone'}"
+    yield f"  filtered here: {'; '.join(map(str, scan.kept)) or 'no condition on this table only'}"
     if scan.limit is not None:
-        yield f"  limit:         {scan.limit:,} rows of each partition or range, then here"
+        yield f"  limit:         {scan.limit:,} rows of each partition or range, then again here"

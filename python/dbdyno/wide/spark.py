@@ -265,10 +265,7 @@ class SparkAnswer(Closeable):
             said = str(error)
             guard = re.search(re.escape(MARK) + r"(.*)", said)
             if guard:
-                step = (
-                    'write another type for the column in the map, such as type = "varchar", or leave --engine '
-                    "spark out"
-                )
+                step = 'write another type for the column in the map, such as type = "varchar", or omit --engine spark'
                 raise WideError(guard[1].strip(), where=self._where.safe, next_step=step) from None
             cause = cause_of(said)
             words = cause or first_line(error)

@@ -48,7 +48,7 @@ def new_table(files: Sequence[Path], shape: Shape, schema: Any, numbers: Abstrac
         return made, ""
     static = find_static_columns(files, shape, schema)
     if not static.names:
-        return made, "no column has one value in every partition of several rows: none is static" if auto else ""
+        return made, "no column has a single value in every partition with several rows: none is static" if auto else ""
     names, verb = ", ".join(static.names), "has" if len(static.names) == 1 else "have"
     rows = f"{static.several:,} of {static.partitions:,} have several rows"
     fact = f"{names} {verb} one value in every partition ({rows})"

@@ -62,11 +62,11 @@ class UnloadResult:
 
     def sentences(self) -> Iterator[str]:
         """Yield the result as sentences."""
-        yield f"{self.rows:,} rows in {self.files:,} files, each a range of tokens."
+        yield f"{self.rows:,} rows in {self.files:,} files, one per range of tokens."
         if self.resumed:
-            yield f"{self.resumed:,} ranges were finished before."
+            yield f"{self.resumed:,} ranges had been finished before."
         yield f"Proved: the ranges cover all tokens, each was read to its end, from {self.began} to {self.ended}."
-        yield "NOT one instant: Cassandra has no snapshot. A row that was written meanwhile is there or not."
+        yield "NOT one instant: Cassandra has no snapshot. A row written during the read may be there or not."
 
 
 def full_scan(table: WideTable) -> Scan:

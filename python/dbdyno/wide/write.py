@@ -24,14 +24,14 @@ from dbdyno.wide.query_analysis import DIALECT, parse_statement
 from dbdyno.wide.types import Kind
 
 AT_ONCE = 64
-LAST_WRITE_WINS = "the last one to write a cell stays"
+LAST_WRITE_WINS = "the last write to a cell wins"
 LIMITS = {
-    "insert": "a row that was there already is changed, not refused (Cassandra checks no key unless each row is written"
+    "insert": "an existing row is changed, not refused (Cassandra checks no key unless each row is written"
     " by a lightweight transaction), and no foreign key is checked",
     "update": f"rows were read, then written one by one: no transaction, and {LAST_WRITE_WINS}",
     "delete": "deleted rows stay as tombstones until compaction; a replica that was down and is not repaired within"
     " gc_grace_seconds brings them back",
-    "element": "collections are read whole before they are shown: long ones belong into clustering columns",
+    "element": "a collection is read completely before it is shown: use clustering columns for long ones",
 }
 
 

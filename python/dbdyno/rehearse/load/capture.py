@@ -58,7 +58,7 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
             f"The capture is of database {', '.join(sorted(others))}; its statements are executed in {database}."
         )
     if cut := sum(row[6] for row in rows):
-        notes.append(f"{cut:,} executions were not captured with all their values; they count, but are no samples.")
+        notes.append(f"{cut:,} executions were not captured with all their values; they count, but not as samples.")
     return Load(str(folder), "capture", statements, tuple(notes))
 
 

@@ -13,7 +13,7 @@ from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 from dbdyno.snapshot.engines.mariadb.history import CountedStatement, Execution, History, read_history
 
-NO_TEXT = "the server remembers no text of it with values (events_statements_history_long)"
+NO_TEXT = "the server kept no text of it with values (events_statements_history_long)"
 
 
 def load_of_mariadb(dsn: str, samples: int) -> Load:
@@ -77,10 +77,10 @@ def _statement(number: int, counted: CountedStatement, executed: Sequence[Execut
 def _notes(history: History, statements: Sequence[Statement]) -> list[str]:
     without = sum(one.left_out == NO_TEXT for one in statements)
     notes = [
-        f"The load comes from MariaDB {history.version}; its texts are executed unchanged. The server remembers texts"
-        f" with values of {len(statements) - without:,} of {len(statements):,} statements."
+        f"The load comes from MariaDB {history.version}; its texts are executed unchanged. The server kept texts with "
+        f"values for {len(statements) - without:,} of {len(statements):,} statements."
     ]
     limit = "performance_schema_max_sql_text_length"
     if history.cut:
-        notes.append(f"{history.cut:,} texts that the server cut are no samples ({limit}).")
+        notes.append(f"{history.cut:,} texts that the server truncated are not used as samples ({limit}).")
     return notes

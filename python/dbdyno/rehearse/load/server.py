@@ -82,7 +82,7 @@ def with_generated_values(
         seen = logged.executions_of(text, samples) if logged is not None else ()
         sets = [] if left_out else list(seen) or _samples(conn, sent, columns, samples)
         if sets is None:
-            left_out = "the server does not accept its text as it was counted"
+            left_out = "the server does not accept its normalized text"
         if not left_out or sets is None:
             made[sets[0].origin if sets else "failed"] += 1
         shown = text if _PLANNED.match(text) else without_literals(text)
@@ -188,4 +188,4 @@ def _note(made: Mapping[str, int]) -> str:
         f"Parameters: {logged}{made['data']:,} statements have values from the data, {made['type']:,} some made by type"
         f" only, {made['none']:,} need none"
     )
-    return words + (f"; the server refuses {made['failed']:,} as counted." if made["failed"] else ".")
+    return words + (f"; the server refuses the normalized text of {made['failed']:,}." if made["failed"] else ".")

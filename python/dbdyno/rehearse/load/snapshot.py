@@ -122,7 +122,7 @@ def _of_database(last: Snapshot, counters: Counters, database: str) -> tuple[Cou
             if others
             else _NEXT,
         )
-    return counters, [f"The statements are of the database {others[0]}."]
+    return counters, [f"The statements come from the database {others[0]}."]
 
 
 def _with_texts(last: Snapshot, counters: Counters) -> tuple[list[Counted], list[str]]:
@@ -148,6 +148,6 @@ def _with_texts(last: Snapshot, counters: Counters) -> tuple[list[Counted], list
     if unknown:
         share = unknown_ms / whole_ms if whole_ms else 0.0
         notes.append(
-            f"{unknown:,} statements with {share:.1%} of the time are left out: the snapshot does not have their texts."
+            f"{unknown:,} statements with {share:.1%} of the time are left out, because the snapshot lacks their texts."
         )
     return sorted(found, key=lambda row: -row[2]), notes

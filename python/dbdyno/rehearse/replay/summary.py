@@ -42,7 +42,7 @@ def outcome_of(replays: Replays, name: str) -> Outcome:
     is_worse = falls_behind_at["new"] == 1.0 and falls_behind_at["old"] != 1.0
     sentences = list(_sentences(turns, falls_behind_at, name))
     if replays.ended:
-        sentences.append(f"The replay did not come to its end: {replays.ended}.")
+        sentences.append(f"The replay did not finish: {replays.ended}.")
     model: JsonObject = {
         "sessions": replays.capture["at_once"],
         "transactions": replays.capture["transactions"],
@@ -125,7 +125,7 @@ def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], 
     lost = {side: speed for side, speed in falls_behind_at.items() if speed is not None}
     tried = max((turn.speed for turn in turns), default=0.0)
     if not lost and tried:
-        found.append(f"Replayed with its sessions at once, both sides keep the load's pace at {speed_text(tried)}.")
+        found.append(f"When all sessions are replayed at once, both sides keep the load's pace at {speed_text(tried)}.")
     for side in _SIDES:
         if side not in lost:
             continue
@@ -140,7 +140,7 @@ def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], 
         words = f"{low:+.0f} to {high:+.0f} %".replace("-", "\N{MINUS SIGN}")
         what = "longer" if ratio["ratio"] > 1 else "shorter"
         moved = f"is {100 * abs(ratio['ratio'] - 1):.0f} % {what} on {names['new']} ({words})"
-        said = moved if certain else f"does not differ for certain ({words} on {names['new']})"
+        said = moved if certain else f"shows no certain difference ({words} on {names['new']})"
         found.append(f"With all sessions at once, the mean time of a transaction {said}.")
     for side in _SIDES:
         own = [turn for turn in turns if turn.side == side]
@@ -171,7 +171,7 @@ def _statements(turns: Sequence[Turn]) -> list[TableRow]:
 def _notes(turns: Sequence[Turn]) -> list[str]:
     """Return notes about what a server did not provide, without texts of the core, which may contain values."""
     said = {
-        f"Not known of the {turn.side} side: {key} ({why})."
+        f"Not known for the {turn.side} side: {key} ({why})."
         for turn in turns
         for key, why in turn.server["missing"].items()
     }

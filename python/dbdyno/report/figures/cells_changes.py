@@ -37,8 +37,8 @@ def _row(row: Mapping[str, object]) -> forest.Ratio:
 FIGURE = base.Figure(
     "cells_changes",
     "What changed, over all cells",
-    "A dot is the second recording against the first, the line its 95 % interval; the upright line "
-    "is no change. In colour: differs for certain; grey: cannot tell, or no difference that "
-    "matters. Latencies and shares first, then rates; grid disks stand in the tables.",
+    "A dot is the second recording relative to the first, the line its 95 % interval; the vertical line is no "
+    "change. In colour: differs for certain; grey: cannot tell, or no difference that "
+    "matters. Latencies and shares first, then rates; grid disks are in the tables.",
     draw,
 )

@@ -76,7 +76,7 @@ def _fields(entry: Mapping[str, Any], name: str, unit: Any, scale: shades.Scale)
 FIGURE = base.Figure(
     "cells_heat",
     "Cells over time",
-    "A row is a cell, the shade its value in that time. A strong row is a cell to look at, a strong column a time."
+    "A row is a cell, the shade its value at that time. A dark row is a cell to check, a dark column a time to check."
     " Empty: not collected.",
     draw,
 )

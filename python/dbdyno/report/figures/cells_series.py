@@ -27,8 +27,8 @@ LINES = (
     "at 0, unless all values lie close together: see its numbers."
 )
 RASTER = (
-    "A row is a cell, a field the mean between two of its collections, the stronger, the more. "
-    "Empty: nothing new was collected, nothing was asked for, or the counters were reset."
+    "A row is a cell, a field the mean between two of its collections: darker is more. Empty: nothing new was "
+    "collected, there were no requests, or the counters were reset."
 )
 
 

@@ -89,8 +89,9 @@ def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], 
 
 FIGURE = base.Figure(
     name="claim_map",
-    title="The claim over what its source leaves open",
+    title="The claim over the values that its source does not state",
     how_to_read="A curve per setting, a dot per point with its interval over replications. Dashed: what was "
-    "published; a diamond is where a curve gives it. The grey band is what the claim asks for. Scales are logarithmic.",
+    "published; a diamond is where a curve gives that value. The grey band is what the claim requires. Scales are "
+    "logarithmic.",
     draw=draw,
 )

@@ -103,8 +103,9 @@ def _latency(times: list[TableRow], across: base.Channel, look: theme.Look) -> A
 
 FIGURE = base.Figure(
     "flash",
-    "Reading and overwriting over time",
-    "Above: requests per second of each phase and round. Below: latency in tenths of each; large dots are medians,"
+    "Reads and overwrites over time",
+    "Above: requests per second of each phase and round. Below: latency in each tenth of a phase; large dots are "
+    "medians,"
     " small ones the 99th percentile, grey ones the slowest request.",
     draw,
 )

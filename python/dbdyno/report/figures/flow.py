@@ -144,8 +144,8 @@ def _moves(sides: Sequence[Sequence[_Node]], room: float) -> list[_Move]:
 
 FIGURE = base.Figure(
     name="flow",
-    title="What the optimizer made of the order that was written",
-    how_to_read="The result is on top, what is read is at the bottom. A dashed line leads from a condition as it was "
-    "written to the step that applies it. A coloured step is not where it was written.",
+    title="What the optimizer made of the written order",
+    how_to_read="The result is at the top, the tables read are at the bottom. A dashed line leads from a condition as "
+    "written to the step that applies it. A coloured step was moved.",
     draw=draw,
 )

@@ -127,7 +127,7 @@ def _legend(levels: list[int], look: theme.Look) -> Any:
 
     named = {float(at): fmt.count(math.floor(level)) for at, level in enumerate(levels)}
     return {
-        "title": "operations in a cell, at least",
+        "title": "minimum operations per cell",
         "symbolType": "square",
         "symbolSize": 150,
         "symbolStrokeWidth": 0,

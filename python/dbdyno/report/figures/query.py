@@ -105,7 +105,7 @@ def _bars(analysis: Analysis, points: list[Point], look: theme.Look) -> Any:
 FIGURE = base.Figure(
     "query",
     "The answer as a chart",
-    "The chart shows the last column of numbers over the first column, if that is a time or a number. Each value of"
-    " a text column has its line. Otherwise each of the first thirty rows has a bar.",
+    "The chart shows the last column of numbers over the first column, if that is a time or a number. Each value of a "
+    "text column has its own line. Otherwise each of the first thirty rows has a bar.",
     draw,
 )

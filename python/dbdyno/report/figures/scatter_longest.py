@@ -29,5 +29,5 @@ def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
         ),
         color=group_colour(list(model["groups"]), look),
     ).properties(width=look.plot, height=look.height(340))
-    words = "Rank 1 is the largest. A straight fall is a plain tail; a step or a shelf has a cause."
+    words = "Rank 1 is the largest. A straight fall is an ordinary tail; look for the cause of a step or a shelf."
     return theme.finish(chart, f"The {len(rows):,} longest: {column}", words, look)

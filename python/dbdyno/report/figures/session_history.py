@@ -158,7 +158,7 @@ def lanes(
 FIGURE = base.Figure(
     "session_history",
     "Active sessions by wait class",
-    "Each bar is the average number of sessions that worked (CPU) or waited. In a gap nobody looked."
-    " A diamond below is an event; the grey line at it is the time in which it happened.",
+    "Each bar is the average number of sessions that worked (CPU) or waited. A gap was not sampled. A diamond below "
+    "is an event; its grey line is the time in which it happened.",
     draw,
 )

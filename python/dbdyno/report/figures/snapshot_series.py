@@ -156,7 +156,7 @@ def _points(metric: _Metric, begun: list[float], at: list[float], periods: list[
 FIGURE = base.Figure(
     "snapshot_series",
     "Over time",
-    "Each bar is the mean between two snapshots; a count is per second. In a gap the numbers are not known."
-    " A diamond below is an event; the grey line at it is the time in which it happened.",
+    "Each bar is the mean between two snapshots; a count is per second. In a gap the numbers are not known. A diamond "
+    "below is an event; its grey line is the time in which it happened.",
     draw,
 )

@@ -31,5 +31,5 @@ def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
         mark = alt.Chart(base.data([{"x": model["peak"][0], "y": model["peak"][1], "w": words}]))
         layers.append(mark.mark_text(dy=-12, color=theme.INK).encode(x=at_x, y=at_y, text=alt.Text("w:N")))
     layered = views.layer(*layers, width=look.plot, height=look.height(340))
-    how = "Points are measured; the curve is the fitted law, drawn a quarter beyond them."
+    how = "Points are measured; the curve is the fitted law, drawn 25 % beyond them."
     return theme.finish(layered, f"Scalability: {y} over {x}", how, look)

@@ -15,7 +15,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 FIGURE = base.Figure(
     name="whatif",
-    title="What a change brings, by the model",
+    title="What a change gains, according to the model",
     how_to_read="A curve per setting; the line at a dot is the band that the uncertainty of the fit leaves. Where a "
     "curve is flat, something is full. Numbers stand on logarithmic scales: twice as much is everywhere the same "
     "distance.",

@@ -181,7 +181,7 @@ def causes_section(change: Change, about: str = "") -> Part:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     if change.slept_ms >= LEAST_MS:
         notes.append(
-            f"{three_digits(change.slept_ms)} ms a second of statements that sleep are left out: no database time"
+            f"{three_digits(change.slept_ms)} ms a second of sleeping statements are left out: not database time"
         )
     notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
@@ -224,7 +224,7 @@ def explanation_of_change(
 def describe_time_change(change: Change, ranked: list[Cause]) -> str:
     """Return the change of statement time in words: its amount, the statement that changed most, the first cause."""
     if not change.is_in_both(change.view):
-        return f"the time of statements is not known: {change.view} was not read"
+        return f"statement times are not known: {change.view} was not read"
     old, new = change.spent_ms
     if not ranked and _steady(old, new, LEAST_MS):
         return f"statement time was steady: {three_digits(old)} and {three_digits(new)} ms a second"
@@ -247,7 +247,7 @@ def _fallen(change: Change) -> str:
     words = f", of the fall {least.growth('ms') / every:.0%} {statements.statement_label(least)}: "
     old, new = least.before.get("calls", 0.0), least.after.get("calls", 0.0)
     if not new:
-        return words + "no call of it ended any more"
+        return words + "no call of it ended after that"
     return words + f"calls {rate_change(old, new)}, mean {time_change(*least.per_call('ms'))}"
 
 
@@ -281,7 +281,7 @@ def causes_within(interval: Interval) -> Part | None:
     if at is None:
         return section("happened", "What happened", about=f"{how}.", notes=[NO_CHANGE])
     chain = interval.chain
-    about = f"{how} {chain[at].number} ({chain[at].at_utc:%H:%M:%S} UTC): what is before it, against what is after."
+    about = f"{how} {chain[at].number} ({chain[at].at_utc:%H:%M:%S} UTC): the time before it, compared with that after."
     return causes_section(change_at(interval, at), about)
 
 
@@ -291,16 +291,16 @@ def _unsearched(interval: Interval) -> Part | None:
     if rules is None:
         return None
     count, view = len(interval.chain) - 1, rules[0].view
-    why = f"of {count} sub-intervals not all can be distinguished"
+    why = f"not all of {count} sub-intervals can be distinguished"
     if not interval.has(view):
         why = f"{view} was not read"
     elif count < LEAST_PARTS:
         few = "one sub-interval has" if count == 1 else f"{count} sub-intervals are too few for"
-        why = f"{few} {'no' if count == 1 else 'a'} before and after (it takes {LEAST_PARTS});"
-        why += " dbdyno compare snap:1..2 snap:3..4 sets one period against another"
+        why = f"{few} {'no' if count == 1 else 'a'} before and after (at least {LEAST_PARTS} are needed);"
+        why += " dbdyno compare snap:1..2 snap:3..4 compares two periods"
     found = long_events(interval)
     tables = [events_table(found)] if found else []
-    return section("happened", "What happened", tables, notes=[f"not searched for causes: {why}"])
+    return section("happened", "What happened", tables, notes=[f"the causes were not searched for: {why}"])
 
 
 Series = list[tuple[float, float]]

@@ -216,7 +216,7 @@ def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], i
         ours = (now.own - before.own) / seconds
         notes.append(f"transactions: about {ours:.0f} a second are those of this screen")
     if fell:
-        notes.insert(0, "counters began again: the server was restarted, or they were reset")
+        notes.insert(0, "counters restarted: the server was restarted, or they were reset")
     return {
         "title": live.title,
         "seconds": seconds,

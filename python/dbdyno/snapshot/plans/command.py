@@ -180,7 +180,7 @@ def _overlaps(log_files: Sequence[LogFile]) -> list[str]:
     """Return a note for each pair of logs that overlap in time, such as a text log and a csvlog of one server."""
     known = sorted((one for one in log_files if one.from_us is not None), key=lambda one: one.from_us or 0)
     return [
-        f"{a.name} and {b.name} are of one time: what both have counts once, where their times are in milliseconds"
+        f"{a.name} and {b.name} overlap in time: entries in both count once if their times are in milliseconds"
         for a, b in pairwise(known)
         if (b.from_us or 0) < (a.to_us or 0)
     ]

@@ -75,11 +75,11 @@ class UnreadEntries:
 class BadTimeError(ValueError):
     """Error for a text that is not a valid time; the message says why."""
 
-    def __init__(self, why: str = "its time is none") -> None:
+    def __init__(self, why: str = "its time is not valid") -> None:
         super().__init__(why)
 
 
-NO_ZONE = "its time zone may mean several, or is not known"
+NO_ZONE = "its time zone is ambiguous or unknown"
 
 
 _STAMP = re.compile(

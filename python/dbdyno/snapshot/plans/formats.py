@@ -141,7 +141,7 @@ def _begun(raw: bytes, place: str, number: int, prefix: Prefix, clock: Clock, un
         severity -= 1
     before: PrefixParts | None = prefix.read(line[:severity])
     if before is None:
-        unread.add("its prefix is not as the others, or has no time", place)
+        unread.add("its prefix differs from the others, or has no time", place)
         return None
     try:
         return Entry(
@@ -199,7 +199,7 @@ def _record(
         fields.append(found[1].replace('""', '"') if found[1] is not None else found[2])
         at = found.end()
     if at < len(whole) or len(fields) < _LEAST:
-        unread.add("its record has not the columns of csvlog", place)
+        unread.add("its record does not have the columns of csvlog", place)
         return
     try:
         at_us = clock.read(fields[_STAMP])
@@ -227,7 +227,7 @@ def jsonlog_entries(lines: Lines, name: str, clock: Clock, unread: UnreadEntries
         except BadTimeError as error:
             unread.add(str(error), place)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            unread.add("its line is not an object of jsonlog, or is cut off", place)
+            unread.add("its line is not a JSON object of jsonlog, or is cut off", place)
 
 
 def syslog_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:

@@ -67,7 +67,7 @@ def recognize_logs(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo 
         with contextlib.closing(source.stream):
             before = heads.setdefault(source.start[:_HEAD], path)
             if before != path and source.start:
-                notes.append(f"{path.name} begins as {before.name} does, and was not read again")
+                notes.append(f"{path.name} begins like {before.name}; it was not read again")
                 continue
             starts.append(_start(path, source))
     starts = _without_general(_without_twins(starts, notes), notes)
@@ -121,7 +121,7 @@ def _without_twins(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
         stem = start.path.name.removesuffix(".gz").rpartition(".")[0] or start.path.name
         before = kept.setdefault((start.path.parent, stem), start)
         if before is not start and before.form != start.form:
-            notes.append(f"{start.path.name} is the log {before.path.name} in another format, and was not read")
+            notes.append(f"{start.path.name} is the log {before.path.name} in another format; it was not read")
         elif before is not start:
             kept[start.path.parent, start.path.name] = start
     return list(kept.values())
@@ -133,7 +133,7 @@ def _without_general(starts: Sequence[_Start], notes: list[str]) -> list[_Start]
         return list(starts)
     for start in starts:
         if start.form == GENERAL:
-            notes.append(f"{start.path.name} is a general log, and was not read: the slow log has durations")
+            notes.append(f"{start.path.name} is a general log without durations; it was not read: name the slow log")
     return [start for start in starts if start.form != GENERAL]
 
 

@@ -21,9 +21,7 @@ SETUP = (
     "as a superuser: alter role app set session_preload_libraries = 'auto_explain', auto_explain.log_min_duration ="
     " '100ms', and auto_explain.sample_rate = 0.1 where statements are many; see docs/how-to/snapshot.md for the cost"
 )
-ANALYZE = (
-    "auto_explain.log_analyze = on, which costs time in every statement; auto_explain.log_timing = off makes it less"
-)
+ANALYZE = "auto_explain.log_analyze = on, which slows every statement; auto_explain.log_timing = off reduces the cost"
 FLIPS = (
     "at:time text:text:statement what:text:change old_ns:ns:p50_before new_ns:ns:p50_after"
     " before:count:executions_before after:count:executions_after place:text:in_the_log statement:code:identifier"
@@ -92,7 +90,7 @@ def _span(logs: Sequence[Row]) -> float | None:
 def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
     plans = sum(one["plans"] for one in logs)
     if logs and all(one["form"] == FORM for one in logs):
-        return {"word": "ok", "why": "latencies alone: a recording has no plans", "at_us": None}
+        return {"word": "ok", "why": "latencies only: a recording has no plans", "at_us": None}
     if not plans:
         return {"word": "partial", "why": "no plan was read", "at_us": None}
     if not changes:
@@ -101,7 +99,7 @@ def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
     often = "once" if len(changes) == 1 else f"{len(changes)} times"
     return {
         "word": "plans changed",
-        "why": f"{of} {'statement' if of == 1 else 'statements'} changed the plan, {often} in all",
+        "why": f"{of} {'statement' if of == 1 else 'statements'} changed the plan, {often} in total",
         "at_us": changes[0].at_us,
     }
 
@@ -139,7 +137,7 @@ def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, t
         "flips",
         "Plans that changed",
         [table("", columns(FLIPS), rows, top=top)],
-        about="A flip: the next 20 executions have another plan than those before, at least 18 of them. Its time is the"
+        about="A flip: of the next 20 executions, at least 18 have another plan than those before. Its time is the"
         " end of the first execution with the new plan.",
         notes=notes or ["none"],
     )
@@ -170,9 +168,9 @@ def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], t
         "plans",
         "Plans by statement",
         [table("", _PLANS, rows, top=top)],
-        about="The statements first that took most time. Rows and blocks are rounded means of an execution;"
+        about="The slowest statements in total come first. Rows and blocks are rounded means per execution;"
         " worst misestimate:"
-        " how many times more or fewer rows a node found than was estimated. Times are the executor's.",
+        " how many times more or fewer rows a node returned than estimated. Times are those of the executor.",
         not_measured=lacks,
     )
 

@@ -125,13 +125,13 @@ _GENERIC = "text:text:statement what:text:change was:text:plan_before now:text:p
 def _generic(interval: Interval, title: str, top: int) -> Part:
     """Return the section on generic plans that changed between the two ends, for an interval without logs."""
     if VIEW not in interval.before.views or VIEW not in interval.after.views:
-        lacks = missing_measurement("plans", "no log of this time is kept, and the snapshots hold no plans", NEXT_STEP)
+        lacks = missing_measurement("plans", "no log of this time is stored; the snapshots have no plans", NEXT_STEP)
         return section("plans", title, not_measured=[lacks])
     texts = statement_texts(interval)
     rows: list[Row] = [
         {"statement": str(number), "text": texts.get(str(number), ""), "what": one.what, "was": one.old, "now": one.new}
         for number, one in generic_flips(interval, interval).items()
     ]
-    about = "Generic plans as they were at both ends (--plans); executions may have others, for their values."
+    about = "Generic plans at both snapshots (--plans); executions may use other plans for their values."
     made = [table("", columns(_GENERIC), rows, top=top)] if rows else []
     return section("plans", title, made, about=about, notes=[] if rows else ["none"])

@@ -66,12 +66,12 @@ def save_plans(
         SnapshotError: The store cannot be written.
     """
     if not log.executions:
-        return f"{log.name}: not kept, it has no execution"
+        return f"{log.name}: not kept, because it has no execution"
     name = f"{log.head}-{hashlib.blake2b(target.encode(), digest_size=4).hexdigest()}"
     folder = store / FOLDER / name
     before = _of_before(folder)
     if before is not None and before.manifest["executions"] > log.executions:
-        return f"{log.name}: not kept, {before.manifest['executions']} executions of it are kept already"
+        return f"{log.name}: not kept, {before.manifest['executions']} of its executions are kept already"
     aside = store / FOLDER / f".{name}.{os.urandom(4).hex()}.tmp"
     try:
         with os_errors_as(

@@ -104,7 +104,7 @@ def read(
             for entry in _entries(file, lines, made, clock):
                 reader.add(entry, file, number)
         except TORN_ERRORS:
-            file.unread.add("the file is cut off here, or its packing is torn", f"{file.name}:{lines.number + 1}")
+            file.unread.add("the file is cut off here, or its archive is damaged", f"{file.name}:{lines.number + 1}")
         finally:
             source.stream.close()
         file.lines, file.bytes = lines.number, lines.bytes

@@ -64,7 +64,7 @@ def read_run(
     connection.execute("create schema recorded")
     try:
         for words in create_views(connection, run, "recorded"):
-            file.unread.add("a part is not whole", words)
+            file.unread.add("a part is incomplete", words)
         _texts(connection, gathered)
         low, high = since_us or 0, (1 << 62) if until_us is None else until_us
         found = connection.execute(

@@ -131,7 +131,7 @@ def server_log(dsn: str, limit: int = MOST) -> Any:
         loaded = _scalar(connection, "select current_setting('auto_explain.log_min_duration', true)")
         notes = [] if loaded is not None else [f"auto_explain is not loaded in a new session of this role; {SETUP}"]
         if start:
-            notes.append(f"of {size} bytes the last {limit} were read, and are not kept; --most reads more")
+            notes.append(f"only the last {limit} of {size} bytes were read; they are not kept; --most reads more")
         yield ServerLog(source, str(prefix), str(zone), name_of(target), bool(start), tuple(notes))
 
 
@@ -199,15 +199,15 @@ def generic_plan_page(dsn: str, queryid: int) -> dict[str, object]:
         "kind": "snapshot",
         "page": "plans",
         "facts": {"title": name_of(target), "engine": "postgres", "databases": [database]},
-        "verdict": {"word": "ok", "why": "a generic plan, which was not run", "at_us": None},
+        "verdict": {"word": "ok", "why": "a generic plan, which was not executed", "at_us": None},
         "verdicts": [],
         "sections": [
             section(
                 "generic",
                 "Generic plan",
-                [table("", shown, [known]), table("As the server explains it", columns("line:code:plan"), rows)],
-                about="What the planner would do without looking at values, now and with our role's settings and search"
-                " path. A statement that is planned for its values may run with another plan.",
+                [table("", shown, [known]), table("Plan from the server", columns("line:code:plan"), rows)],
+                about="The plan that the planner would choose without values, now and with this role's settings and "
+                "search path. A statement that is planned for its values may run with another plan.",
             )
         ],
         "warnings": [],

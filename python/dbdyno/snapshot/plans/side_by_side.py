@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 NAME = "trees"
 TITLE = "Plans side by side"
 ABOUT = (
-    "Rows and time of each node in the longest execution that was measured. Own time: without the nodes below;"
-    " off: how many times more or fewer rows were found than estimated. Marked: a node that the other plan has not."
+    "Rows and time of each node in the longest measured execution. Own time: without the nodes below; off: how many "
+    "times more or fewer rows were returned than estimated. Marked: a node that the other plan lacks."
 )
 ONLY_HERE = "only here"
 _MEASURED = columns("tree:text:node own:ns:own_time rows:count planned:count:estimated off:times loops conditions:text")

@@ -132,7 +132,7 @@ MARIADB = (
 )
 KINDS: Mapping[str, Sequence[Kind]] = {"postgres": POSTGRES, "mariadb": MARIADB}
 NOT_READ = {
-    "mariadb": "tables, columns, databases and users: not read from MariaDB; indexes: of tables in use",
+    "mariadb": "tables, columns, databases and users: not read from MariaDB; indexes: only of tables in use",
     "oracle": "tables, indexes, columns and users: not read from Oracle",
 }
 
@@ -147,7 +147,7 @@ def changes(store: Store, one: Period, other: Period) -> tuple[list[Row], list[s
     for noun, states in _states(store, first):
         old, new = states.states_of(first), states.states_of(second)
         if old is None or new is None:
-            notes += [f"{noun}s: not known of both periods"] if noun == "column" else []
+            notes += [f"{noun}s: not known for both periods"] if noun == "column" else []
             continue
         found = list(_between(noun, old, new, of_table=states.of_table))
         shown = found[:MOST]

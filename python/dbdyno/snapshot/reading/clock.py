@@ -57,7 +57,7 @@ def clock_verdict(chain: Sequence[Snapshot]) -> Verdict | None:
             how = "forward" if step_ns > 0 else "back"
             why = (
                 f"the server's clock was set {how} by {_span(abs(step_ns))} between snapshots {first.number}"
-                f" and {last.number}; durations and rates here come from a clock that does not step"
+                f" and {last.number}; durations and rates here come from a monotonic clock"
             )
             return Verdict(STEPPED, why, last.at_ns // 1000)
     return None

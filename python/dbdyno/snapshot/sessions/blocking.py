@@ -221,7 +221,7 @@ def section(interval: Interval, top: int) -> Part:
         return section_of("blocking", title, not_measured=[missing_measurement("who blocked whom", why, WATCH)])
     roots = made.roots()
     tables = tables_of(interval, roots, top)
-    notes = [] if roots else ["no sample shows a session that waits for another"]
+    notes = [] if roots else ["no sample has a session that waits for another"]
     lacks = [_no_last_statement(interval, roots)]
     return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes, not_measured=lacks)
 
@@ -238,8 +238,9 @@ def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> MissingMeas
 
 
 ABOUT = (
-    "A root blocks others and waits for nobody. blocked is the time that other sessions waited for it, added up; who"
-    " waits for two roots counts for both. The statement of a session that is idle in a transaction is its last one."
+    "A root blocks others and waits for nobody. blocked is the total time that other sessions waited for it; a "
+    "session that waits for two roots counts for both. The statement of a session that is idle in a transaction is "
+    "its last one."
 )
 _ROOTS: list[Heading] = [
     *columns("pid:text blocked:ns state:text transaction:ns:transaction_open user:text application:text text:text"),

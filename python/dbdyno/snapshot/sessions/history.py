@@ -330,8 +330,8 @@ class History:
 
 
 NO_TEXT = "(text not read)"
-WITHOUT_SHOWN = "(not known: the server shows no text, as of a command without one)"
-WITHOUT = "(no identifier: still parsing, a command without one, or compute_query_id is off)"
+WITHOUT_SHOWN = "(not known: the server shows no text for it)"
+WITHOUT = "(no identifier: still parsing, a command that has none, or compute_query_id is off)"
 
 
 def _column(dimension: str) -> str:

@@ -27,7 +27,7 @@ COLUMNS = {
     INDEX: "name:text:index table:text scans rows:count:entries_read",
 }
 ABOUT = {
-    TABLE: "aas: average active sessions in statements that name the table; the counters are of all sessions.",
+    TABLE: "aas: average active sessions in statements that name the table; the counters include all sessions.",
     INDEX: "Scans of each index in this interval, by all sessions.",
 }
 _POSTGRES = {

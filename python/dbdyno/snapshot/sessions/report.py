@@ -94,7 +94,7 @@ _TRANSACTIONS = columns(
     " usename:text:user datname:text:database application:text client:text text:text:last_statement"
 )
 UNNAMED = "(none)"
-ABOUT = "aas is the average number of active sessions in the samples, and share is a row's part of all of them."
+ABOUT = "aas is the average number of active sessions in the samples, and share is a row's part of their total."
 
 
 def _table(history: History, dimension: str, top: int) -> Table:
@@ -123,11 +123,11 @@ def _no_statements(history: History) -> MissingMeasurement | None:
     """Return a note if MariaDB showed no statements, which it shows only to users with PROCESS; else None."""
     if history.engine != "mariadb" or any(row["name"] != "none" for row in history.averages_by("statement", 2)):
         return None
-    why = "the server showed no text of what they ran"
+    why = "the server did not show the text of their statements"
     return missing_measurement("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
 
 
-BY_MEMORY = ", each the sum of what the server's memory showed up to 1,000 times per second"
+BY_MEMORY = ", each the sum of up to 1,000 reads of the server's memory per second"
 
 
 def _notes(history: History) -> list[str]:
@@ -137,5 +137,5 @@ def _notes(history: History) -> list[str]:
     notes = [f"{history.looks} samples, one every {seconds:.2g} s{way}"]
     idle = history.idle_in_transaction()
     if idle:
-        notes.append(f"{idle:.2f} sessions more were idle in a transaction, on average")
+        notes.append(f"{idle:.2f} more sessions were idle in a transaction, on average")
     return notes

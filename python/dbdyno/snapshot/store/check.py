@@ -104,7 +104,7 @@ def _merged_twice(store: Store, snapshots: list[Snapshot]) -> Iterator[Fault]:
     for one in snapshots:
         for number in here & set(one.manifest.get("merged", ())):
             path = manifest.path_of(store.folder, number)
-            yield Fault(_place(store, str(path)) or "", f"its samples are in {one.number} as well", (number,), "delete")
+            yield Fault(_place(store, str(path)) or "", f"its samples are also in {one.number}", (number,), "delete")
 
 
 def _files(store: Store, snapshots: list[Snapshot]) -> Iterator[Fault]:
@@ -149,9 +149,9 @@ def _left_over(store: Store, snapshots: list[Snapshot], damaged: set[int]) -> It
         stands = (folder / manifest.NAME).exists() or any(folder.glob("*.torn"))
         kept = stands or any(f"{place}/{path.name}" in used for path in folder.glob("*.parquet"))
         if not kept:
-            yield Fault(place, "a killed process left it: no snapshot is here", (), "delete")
+            yield Fault(place, "a killed process left it: it has no snapshot", (), "delete")
         elif loose and not any(folder.glob("manifest.json.torn")):
-            yield Fault(f"{place}/{loose[0]}", f"{len(loose)} files that no snapshot names", (), "delete")
+            yield Fault(f"{place}/{loose[0]}", f"{len(loose)} files that belong to no snapshot", (), "delete")
 
 
 def _baselines(store: Store, known: set[int]) -> Iterator[Fault]:
@@ -159,7 +159,7 @@ def _baselines(store: Store, known: set[int]) -> Iterator[Fault]:
         for one in baselines(store):
             lost = tuple(number for number in (one["first"], one["last"]) if number not in known)
             if lost:
-                yield Fault(f"baselines/{one['name']}.json", "begins or ends at a snapshot that is not there", lost)
+                yield Fault(f"baselines/{one['name']}.json", "begins or ends at a snapshot that does not exist", lost)
     except Error as error:
         yield Fault(_place(store, error.where) or "baselines", error.message)
 

@@ -108,7 +108,7 @@ def checksum_problem(store: Path, number: int) -> str | None:
     """Return what is wrong with a manifest's checksum, or None if it is right or was never written."""
     kept = read_json(path_of(store, number))
     if isinstance(kept, dict) and "sum" in kept and kept["sum"] != checksum(kept):
-        return "its sum is wrong: it was changed after it was written"
+        return "its checksum is wrong: it was changed after it was written"
     return None
 
 

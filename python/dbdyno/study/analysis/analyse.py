@@ -67,7 +67,7 @@ def analysis_of(run: Run) -> Model:
     """
     model, broken = importlib.import_module(SOURCES[reads(run).evidence]).model_of(run)
     model["warnings"] += [
-        {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
+        {"code": "torn part", "text": text, "next": "this block is left out; the other blocks count"}
         for text in dict.fromkeys(broken)
     ]
     found: Model = json_model(model)

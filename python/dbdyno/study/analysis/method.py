@@ -51,7 +51,7 @@ def method(run: Run) -> MethodRow:
     ]
     if manifest.resumed:
         sentences.append(
-            f"The run was interrupted and resumed {len(manifest.resumed)} time(s), with a warm-up before it went on."
+            f"The run was interrupted and resumed {len(manifest.resumed)} time(s), each time after a new warm-up."
         )
     return {"sentences": sentences, "overhead": overhead(run)}
 
@@ -93,9 +93,9 @@ def _lines(run: Run) -> list[str]:
     if pieces:
         mean_us = sum(line["late_ns"] for line in reports) / pieces / 1e3
         most_us = max(line["late_max_ns"] for line in reports) / 1e3
-        late = f" It let go of what it held back {mean_us:,.0f} us late on average, {most_us:,.0f} us at most."
+        late = f" It released delayed data {mean_us:,.0f} us late on average, {most_us:,.0f} us at most."
     return [
-        f"The sessions of these arms went by way of a line inside of dbdyno that holds bytes back each way: {told}; "
+        f"The sessions of these arms used a simulated network line in dbdyno, which delays data each way: {told}; "
         f"the connection that watches the engine did not.{late}"
     ]
 

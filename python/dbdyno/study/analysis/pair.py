@@ -283,7 +283,7 @@ def _warnings(runs: tuple[Run, Run]) -> list[Caution]:
     return [
         {
             "code": "not interleaved",
-            "text": "The two runs were made one after the other: what drifted between them counts as difference.",
-            "next": "put both variants as arms into one plan",
+            "text": "The two runs were made one after the other: drift between them counts as difference.",
+            "next": "put both variants into one plan as arms",
         }
     ]

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
 
 METHOD = (
-    "The numbers are sums that another program wrote; what was within an interval is not known, so there are no "
+    "The numbers are sums that another program wrote; the operations in an interval are not known, so there are no "
     "distribution, no tail and no tests over single operations.",
     "The unit of inference is the block, here an interval of that program, or a whole run of it. Intervals of one run "
-    "depend on each other: the number of blocks is corrected for it from ten blocks on.",
+    "depend on each other: with ten blocks or more, the number of blocks is corrected for it.",
 )
 
 

@@ -68,7 +68,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
     warnings += _base_moves(sorted(set(bases.values())), rows, level, about.higher_is_better)
     warnings += _failure_warnings(rows, names)
     if len(runs) < every:
-        text = f"{every - len(runs)} of {every} runs of this plan were on another engine than the last ({engine})"
+        text = f"{every - len(runs)} of {every} runs of this plan used a different engine from the last run ({engine})"
         warnings.append({"code": "engine", "text": text, "next": "they are left out"})
     warnings += _machines(rows) + _dates(runs)
     return {
@@ -149,7 +149,7 @@ def _base_moves(bases: list[str], rows: list[TrendRun], level: float, higher: bo
         last = moves.drift or (moves.changes[-1] if moves.changes else None)
         if last is not None:
             by = change_of(last.ratio, last.low, last.high, higher_is_better=higher)
-            text = f"{name}, the base, itself became {by}: the machine, the server, or what all arms share"
+            text = f"{name}, the base, itself became {by}: check the machine, the server and what all arms share"
             warnings.append(
                 {"code": "base", "text": text, "next": "use `dbdyno trend --level` to follow each arm by itself"}
             )
@@ -165,7 +165,7 @@ def _failure_warnings(rows: list[TrendRun], names: list[str]) -> list[Caution]:
         shares = [row["failed"][name] for row in rows if name in row["failed"]]
         if shares:
             most = f"up to {percent(max(shares))} % of its transactions failed in {len(shares)} of {len(rows)} runs"
-            text = f"{name}: {most}: it counts for no change there"
+            text = f"{name}: {most}: these runs are not judged"
             warnings.append({"code": "errors", "text": text, "next": "see the errors with `dbdyno report RUN`"})
     return warnings
 
@@ -174,7 +174,7 @@ def _machines(rows: list[TrendRun]) -> list[Caution]:
     """Return warnings about runs on other machines, and about missing canaries."""
     warnings: list[Caution] = []
     if not any(row["canaries"] for row in rows):
-        text = "no run has canaries of its machine: a machine in another state would show as a change"
+        text = "no run has canaries of its machine: a change of the machine's state would look like a change"
         warnings.append({"code": "machine", "text": text, "next": "check what else ran there"})
     left = sum(not row["comparable"] for row in rows)
     if left:

@@ -97,15 +97,15 @@ def _of_drift(arm: ArmRow, drift: Drift, rows: list[TrendRun], about: Metric, le
     if step is not None:
         by = change_of(step["ratio"], step["low"], step["high"], higher_is_better=about.higher_is_better)
         return [
-            f"{arm['name']} became {by} in {about.label}{_base_text(arm)}, at once or by a slow drift: these runs "
+            f"{arm['name']} became {by} in {about.label}{_base_text(arm)}, in one step or by a slow drift: these runs "
             "cannot tell which.",
-            f"If at once, it began with {_first_runs(step, rows)} ({100 * level:g} %).",
+            f"If in one step, it began with {_first_runs(step, rows)} ({100 * level:g} %).",
         ]
     by = change_of(drift["ratio"], drift["low"], drift["high"], higher_is_better=about.higher_is_better)
     told = [f"{arm['name']} drifts: {by} in {about.label}{_base_text(arm)} from the first run to the last."]
-    told.append("It changed at no single run: a steady drift fits better than any step.")
+    told.append("It did not change at one single run: a steady drift fits better than any step.")
     if arm["base"] is None:
-        told.append("The machine may drift: with a base arm in the plan its ratio would tell.")
+        told.append("The machine may drift: with a base arm in the plan, the ratio would show it.")
     return told
 
 
@@ -117,7 +117,7 @@ def _first_runs(change: Change, rows: list[TrendRun]) -> str:
     """Return a text on the runs with which a change may have begun."""
     first, last = change["first"], change["last"]
     if first == last:
-        return "that run and no other"
+        return "only that run"
     return f"one of the runs from {day(rows[first])} to {day(rows[last])}"
 
 

@@ -66,12 +66,12 @@ def _chunks(rows: int, processes: list[int]) -> int:
 
 STUDY = Study(
     name="batch-split",
-    question="How much sooner is a batch done that is split over several processes?",
+    question="How much sooner does a batch finish if several processes share it?",
     workload=f"Sessions share a batch of rows in chunks of {CHUNK}, each chunk one transaction that computes and "
-    "updates its rows; no two share a row. The law of the throughput says what limits it.",
+    "updates its rows; no two share a row. The fitted scalability law says what limits it.",
     targets="PostgreSQL: embedded, or one named by --target",
-    source="Glenn Fawcett: a payroll batch on a chip with many threads (E17)",
-    found_there="31.53 minutes with 4 processes, 4.63 with 64: 6.8 times as fast with 16 times as many.",
+    source="Glenn Fawcett: a payroll batch on a processor with many threads (E17)",
+    found_there="31.53 minutes with 4 processes, 4.63 with 64: 6.8 times as fast with 16 times as many processes.",
     factors=(
         Factor("processes", "sessions that share the batch", "1,2,4,8,16", quick="1,2,4"),
         Factor("rows", "rows of the batch", "100000", full="1000000", quick="20000"),

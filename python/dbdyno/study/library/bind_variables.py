@@ -63,17 +63,18 @@ def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 STUDY = Study(
     name="bind-variables",
-    question="What do literals cost instead of bind variables, at one session and at several?",
-    workload="Lookups of 100,000 rows by random keys, sent with literals, with bind variables, and prepared.",
+    question="What do literals cost compared with bind variables, with one session and with several?",
+    workload="Lookups in 100,000 rows by random keys: sent with literals, with bind variables, and prepared.",
     targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so",
     source="Guy Harrison: bind variables by JDBC on Oracle (E1)",
-    found_there="Bind variables cut the run time; literals flood the shared pool and stop scaling with sessions. On "
-    "PostgreSQL 15 inserts with literals cost the server 75 % more CPU a row (33 instead of 19 us) and ran at 75 % of "
+    found_there="Bind variables cut the run time; literals flood the shared pool and do not scale with sessions. On "
+    "PostgreSQL 15 inserts with literals cost the server 75 % more CPU per row (33 instead of 19 us) and ran at 75 "
+    "% of "
     "the rate.",
     factors=(
-        Factor("statement_mode", "ways of sending statements", "literals,binds,prepared"),
+        Factor("statement_mode", "methods of sending statements", "literals,binds,prepared"),
         Factor("sessions", "concurrent sessions", "1,4"),
-        Factor("client", "dbdyno for its own, or external clients", "dbdyno"),
+        Factor("client", "dbdyno for its built-in client, or external clients", "dbdyno"),
         Factor(
             "plan_time",
             "on: the server counts plans, their time and their reuse (embedded, with pg_stat_statements)",

@@ -106,19 +106,19 @@ def _make_plan(
 
 STUDY = Study(
     name="buffer-cache",
-    question="Memory for the database's own cache, or for the file system's?",
+    question="Is memory better used for the database's cache or for the file system's?",
     workload="One session scans a table, or looks up 100 rows by their keys, with shared_buffers from a part of the "
     "table to more than all of it, on a server each. What is not in shared_buffers is in the file system's cache.",
     targets="PostgreSQL: embedded servers that the study starts, on this host. MariaDB: --target mariadb, likewise, "
     "with the factors flush=O_DIRECT,fsync (innodb_flush_method), pool=8M,256M (innodb_buffer_pool_size), load, begin, "
     "rows",
-    source="Glenn Fawcett: Oracle's cache on raw devices against the cache of the file system (E21)",
-    found_there="695,700 against 287,114 rows a second (2.4 times), system CPU 5 % against 28 %.",
+    source="Glenn Fawcett: Oracle's cache on raw devices compared with the file system's cache (E21)",
+    found_there="695,700 against 287,114 rows per second (2.4 times); system CPU 5 % against 28 %.",
     factors=(
         Factor("shared_buffers", "sizes to compare", "4MB,32MB,256MB", quick="4MB,64MB", full="4MB,64MB,1GB"),
         Factor("load", "scan, lookups", "scan,lookups"),
         Factor(
-            "begin", "hot: data in memory; cold: nothing in memory at the begin of each turn", "hot", full="hot,cold"
+            "begin", "hot: data in memory; cold: nothing in memory at the start of each turn", "hot", full="hot,cold"
         ),
         Factor("rows", "rows of the table, about 128 bytes each", "400000", full="1600000", quick="100000"),
     ),

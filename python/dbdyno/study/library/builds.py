@@ -52,14 +52,14 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 STUDY = Study(
     name="builds",
-    question="What do parallel builds bring: jobs within a build, builds beside each other, or both?",
-    workload="`make -j JOBS` of a small C project that the study makes, BUILDS of them at once, each into a folder of "
-    "its own and from nothing. The headline is builds per second.",
-    targets="this host; make and a C compiler installed",
+    question="What gains most in parallel builds: jobs within a build, several builds at once, or both?",
+    workload="`make -j JOBS` of a small C project that the study makes, BUILDS of them at once, each from scratch in "
+    "its own folder. The headline is builds per second.",
+    targets="this host, with make and a C compiler installed",
     source="Glenn Fawcett: builds of software on a chip with 32 threads, jobs within a build and several builds at "
     "once (E19)",
-    found_there="32 threads a job took 79 % off the time, jobs beside each other as well 88 %; against parallel jobs "
-    "one after the other that is 42 % less.",
+    found_there="32 threads per job cut the time by 79 %, several jobs at once as well by 88 %; compared with "
+    "parallel jobs one after the other that is 42 % less.",
     factors=(
         Factor("jobs", "jobs within a build (make -j); auto: 1, 2, 4, ... to twice the cores", "auto", quick="1,2"),
         Factor("builds", "builds at once; auto: likewise", "auto", quick="1,2"),

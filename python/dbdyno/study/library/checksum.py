@@ -119,14 +119,14 @@ STUDY = Study(
     targets="PostgreSQL: embedded servers that the study starts, on this host. MariaDB: --target mariadb, likewise, "
     "with the factors checksum=crc32,full_crc32 (innodb_checksum_algorithm; up to 10.5 also none), doublewrite=on, "
     "load, rows, pool=8M (innodb_buffer_pool_size)",
-    source="Glenn Fawcett: block checksums of Oracle on and off, with a fault of the checksum code and patched (E20)",
-    found_there="CPU +45 % to +250 % with the fault (bug 6814520), +8 % with the patch.",
+    source="Glenn Fawcett: block checksums of Oracle on and off, with a bug in checksum code and patched (E20)",
+    found_there="CPU +45 % to +250 % with the bug (6814520), +8 % with the patch.",
     factors=(
         Factor("checksums", "on and off: options of initdb; the first is the base", "off,on"),
         Factor("load", "scan, update", "scan,update"),
-        Factor("full_page_writes", "images of pages in the log after a checkpoint: on, off", "on", full="on,off"),
+        Factor("full_page_writes", "full-page images in the log after a checkpoint: on, off", "on", full="on,off"),
         Factor("rows", "rows of the table, about 100 bytes each", "400000", full="4000000", quick="100000"),
-        Factor("shared_buffers", "smaller than the table, so that pages come in", "8MB", quick="2MB"),
+        Factor("shared_buffers", "smaller than the table, so that pages are read", "8MB", quick="2MB"),
     ),
     make=_plan,
     variants={"mariadb": Variant(MARIADB, _on_mariadb)},

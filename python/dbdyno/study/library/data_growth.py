@@ -108,18 +108,18 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 STUDY = Study(
     name="data-growth",
-    question="Does the same load stay the same as the data grow?",
+    question="Does the same load take the same time as the data grow?",
     workload="One user runs each of six transactions of an order system on 1, 10 and 40 times the orders. Each has a "
     "curve; the blocks that it touched are counted where pg_stat_statements is there.",
     targets="PostgreSQL: embedded, or one named by --target",
     source="Glenn Fawcett: response times of one Swingbench user on 25,000 and 1,000,000 orders (E23)",
-    found_there="Three of the transactions bloat: they do more work each time as the data grow, so that the benchmark "
-    "does not scale with equal load.",
+    found_there="Three of the transactions bloat: they do more work each time as the data grow, so the benchmark does "
+    "not compare sizes at equal load.",
     factors=(
-        Factor("times", "how many times the orders", "1,10,40", quick="1,10"),
-        Factor("orders", "orders of the smallest", "5000", full="25000", quick="2000"),
+        Factor("times", "multiples of the smallest number of orders", "1,10,40", quick="1,10"),
+        Factor("orders", "number of orders in the smallest data set", "5000", full="25000", quick="2000"),
         Factor("transaction", ", ".join(TRANSACTIONS), ",".join(TRANSACTIONS)),
-        Factor("count", "blocks by pg_stat_statements: on, off; auto: where an embedded engine has it", "auto"),
+        Factor("count", "count blocks with pg_stat_statements: on, off; auto: if an embedded engine has it", "auto"),
         Factor("shared_buffers", "the cache of an embedded engine", "256MB"),
     ),
     make=_plan,

@@ -59,14 +59,14 @@ def _most_rows(options: Mapping[str, str]) -> int:
 STUDY = Study(
     name="drivers",
     question="What does a driver add to the time of a query?",
-    workload="One session reads rows of four columns (two integers, a double, text of 16) by each client.",
+    workload="One session reads rows of four columns (two integers, a double, 16 letters) with each client.",
     targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so (dbdyno, jdbc)",
     source="Guy Harrison: RJDBC against ROracle, rows into a data frame (E4)",
-    found_there="RJDBC was far behind ROracle and fell back further as the rows grew; not the fetch size but the "
-    "building of the data frame took the time.",
+    found_there="RJDBC was far behind ROracle and fell back further as the rows grew; building the data frame took "
+    "the time, not the fetch size.",
     factors=(
-        Factor("client", "clients with a comma between them; dbdyno is its own", INSTALLED),
-        Factor("rows", "rows of the query; with several the clients are compared at each", "10000"),
+        Factor("client", "clients, separated by commas; dbdyno is the built-in client", INSTALLED),
+        Factor("rows", "rows of the query; with several values, clients are compared at each", "10000"),
     ),
     make=_plan,
     variants={"mariadb": Variant({"client": INSTALLED, "rows": "10000"}, _on_mariadb)},

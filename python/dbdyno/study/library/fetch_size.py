@@ -48,18 +48,18 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 STUDY = Study(
     name="fetch-size",
-    question="How does the time of a query depend on the number of rows that are taken at a time?",
-    workload="One session reads a table of 1,000 rows of 45 bytes to its end, through a cursor that takes the given "
+    question="How does the time of a query depend on the number of rows fetched at a time?",
+    workload="One session reads a table of 1,000 rows of 45 bytes to its end, through a cursor that fetches the given "
     "number of rows at a time.",
     targets="postgres: embedded by default, or --target postgresql://...",
     source="Guy Harrison: array fetch from Java and Scala by JDBC on Oracle (E2)",
-    found_there="The default of 10 rows was over six times slower than 100 to 200 over a long line. Returns diminish "
+    found_there="The default of 10 rows was over six times slower than 100 to 200 on a slow line. Returns diminish "
     "and never turn negative. PostgreSQL's drivers take all rows at once by default, so there a fetch size saves "
     "memory and costs time.",
     factors=(
         Factor("fetch_size", "rows at a time", "1,10,100,1000", quick="1,10,100"),
         Factor("client", "external clients (`dbdyno client list`)", "psycopg"),
-        Factor("delay", "delay between client and server, each way, such as 0ms,1ms; none is without a line", NO_LINE),
+        Factor("delay", "delay between client and server, each way, such as 0ms,1ms; none omits the line", NO_LINE),
         Factor("rows", "rows of the table", "1000", quick="100"),
     ),
     make=_plan,

@@ -82,8 +82,8 @@ def race_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judg
 STUDY = Study(
     name="flash-log",
     question="Does a flash log make commits faster?",
-    workload="Twenty sessions, each of 200,000 updates of a row, each committed (commit-loop), "
-    "once without a flash log and once with it; in 20 blocks of 10,000 commits a session. The "
+    workload="Twenty sessions, each with 200,000 single-row updates and a commit after each (commit-loop), once "
+    "without a flash log and once with it; in 20 blocks of 10,000 commits per session. The "
     "commit is timed on its own: it is the wait 'log file sync' and what it costs to make it.",
     targets="models with storage cells: --target model:exadata-x2 by default; and two real paths: "
     "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/how-to/probe.md; and "
@@ -94,14 +94,14 @@ STUDY = Study(
     source="Guy Harrison, 2012: 'log file sync' of 4,000,000 commits with and without Exadata's "
     "smart flash log, from event 10046 (E9)",
     found_there="On against off: median 500 / 481 us, mean 542.4 / 508.7, first quartile 452 / "
-    "435, third 567 / 535: slower by 4 to 7 % all through the body. Flash won 19,190 of 551,342 "
-    "writes. Slips to know of: the post prints 3.8 % for that, its own formula gives 3.48 %; and "
+    "435, third 567 / 535: slower by 4 to 7 % throughout the body of the distribution. Flash won 19,190 of 551,342 "
+    "writes. Known slips: the post prints 3.8 % for that, its own formula gives 3.48 %; and "
     "both samples were cut off at 4 ms, which hides the tail that the flash log is there for (see "
     "flash-log-tail).",
     factors=(
         Factor("flash_log", "arms, base first", "off,on"),
         Factor("sessions", "concurrent sessions", "20"),
-        Factor("commits", "commits of each session in each arm, over all blocks", "200000"),
+        Factor("commits", "commits per session and arm, over all blocks", "200000"),
         Factor("redo_bytes", "redo of a transaction: a size, range or list", "512"),
     ),
     make=_plan,

@@ -43,18 +43,18 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 STUDY = Study(
     name="flash-log-tail",
     question="Does a flash log take away the longest commits?",
-    workload="Forty sessions, each of 100,000 updates of a row, each committed (update-loop): 4 "
+    workload="Forty sessions, each with 100,000 single-row updates and a commit after each (update-loop): 4 "
     "million commits with and 4 million without a flash log. The 10,000 longest of all 8 million "
-    "are looked at apart.",
+    "are analysed separately.",
     targets="models with storage cells: --target model:exadata-x2 by default",
     source="Guy Harrison, 2012: the 10,000 longest of 8 million 'log file sync' waits, 40 sessions (E10)",
     found_there="Extreme outliers, 291,780 us among waits of about 1,000 us, were gone or reduced "
-    "with the flash log. The source shows a picture and gives no counts.",
+    "with the flash log. The source shows a chart and gives no counts.",
     factors=(
         Factor("flash_log", "arms, base first", "off,on"),
         Factor("sessions", "concurrent sessions", "40"),
         Factor("commits", "commits of each session in each arm, over all blocks", "100000"),
-        Factor("longest", "how many of the longest are looked at apart", "10000"),
+        Factor("longest", "how many of the longest are analysed separately", "10000"),
         Factor("blocks", "blocks of the table; the machine has 10,000 buffers", "60000"),
     ),
     make=_plan,

@@ -53,10 +53,10 @@ STUDY = Study(
     targets="models with a flash device: --target model:nvme-server by default",
     source="Guy Harrison's primer on solid state disks: read, program and erase; what sustained writes do (E15)",
     found_there="25 us for a read, 250 for a write, 2,000 for an erase; a disk full of modified blocks slows down "
-    "dramatically. No figure beside these three.",
+    "dramatically. The source gives no other figures.",
     factors=(
         Factor("card", "states of the card, base first", "fresh,used"),
-        Factor("spare", "spare flash as a share of what the host sees", "0.07,0.28"),
+        Factor("spare", "spare flash as a share of the size that the host sees", "0.07,0.28"),
         Factor("device", "the flash device of the machine", "nvme"),
         Factor("sessions", "concurrent sessions", "32"),
     ),

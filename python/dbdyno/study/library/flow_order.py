@@ -147,17 +147,17 @@ def _engines(text: str) -> tuple[Sequence[str], str]:
 
 STUDY = Study(
     name="flow-order",
-    question="Who orders the steps of a data flow: what does the order that you write cost, and what does the "
-    "optimizer give back?",
+    question="Who orders the steps of a data flow: what does the written order cost, and how much of that does the "
+    "optimizer save?",
     workload="Customers of one region, their orders of one priority, the lines of these: grouped, summed and sorted. "
-    f"{LINES_AN_ORDER} lines an order, {ORDERS_A_CUSTOMER} orders a customer; written with filters and small tables "
-    "first, and with the largest join first and filters last; by each engine with its optimizer and without.",
+    f"{LINES_AN_ORDER} lines per order, {ORDERS_A_CUSTOMER} orders per customer; written with filters and small tables "
+    "first, and with the largest join first and filters last; run by each engine with its optimizer and without.",
     targets="this host; PostgreSQL and DuckDB are there, Spark and Pig where they are set up (make setup-wide)",
     source="the claim that in Pig the user fixes the order of the steps, and in HQL an optimizer does (T11)",
     found_there="The source claims it and shows no figures.",
     factors=(
         Factor("engines", f"{INSTALLED}: all that are; or some of {','.join(ENGINES)}", INSTALLED),
-        Factor("lines", "rows of the largest table; several are arms of their own", "200000", full="200000,2000000"),
+        Factor("lines", "rows of the largest table; each of several values is an arm", "200000", full="200000,2000000"),
     ),
     make=_plan,
     target=TARGET,

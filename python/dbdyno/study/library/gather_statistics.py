@@ -76,15 +76,15 @@ def _make_plan(
 
 STUDY = Study(
     name="gather-statistics",
-    question="How do the sample and the degree change the time that statistics take?",
+    question="How do sample size and degree of parallelism change the time to gather statistics?",
     workload="Sessions analyze tables, each one of its own, over and over, with a statistics target from 10 to 100 "
     "(300 rows are sampled for each unit of it). The headline is tables a second.",
     targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so",
     source="Guy Harrison: GATHER_SCHEMA_STATS by degree of parallelism and sample size (E16)",
-    found_there="A smaller sample and a higher degree both cut the time; parallelism rescues a high sample.",
+    found_there="A smaller sample and a higher degree both cut the time; parallelism makes a large sample affordable.",
     factors=(
         Factor("sample", "statistics targets, to 10000", "10,30,100", quick="10,100", full="10,100,1000"),
-        Factor("degree", "sessions at once, each with a table of its own", "1,2,4", quick="1,2"),
+        Factor("degree", "sessions at once, each with its own table", "1,2,4", quick="1,2"),
         Factor("rows", "rows of each table", "50000", full="1000000", quick="5000"),
     ),
     make=_plan,

@@ -128,7 +128,7 @@ STUDY = Study(
     found_there="No significant correlation between hit ratio and elapsed time; sorts correlated "
     "significantly (r = .33).",
     factors=(
-        Factor("workload", "mix: a load of its own; watch: what others run meanwhile", "mix"),
+        Factor("workload", "mix: a built-in load; watch: what others run at that time", "mix"),
         Factor("sessions", "concurrent sessions of the mix", "4"),
         Factor("shared_buffers", "the cache of an embedded engine", "32MB"),
     ),

@@ -165,16 +165,16 @@ STUDY = Study(
     name="insert-size",
     question="How many rows should one insert bring, and how many one commit?",
     workload="Each operation inserts 1,000 rows into a narrow table, in statements of BATCH rows, committed at its end "
-    "or after each statement: a millisecond of its time is a microsecond a row.",
+    "or after each statement: one millisecond per operation is one microsecond per row.",
     targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so, with the "
     "forms values and load",
     source="Guy Harrison: array inserts through JDBC, as those of array fetches (E3)",
-    found_there="A gain of about that of array fetch: most of it by 100 rows, more brings little.",
+    found_there="A gain similar to that of array fetch: most of it up to 100 rows, little beyond.",
     factors=(
-        Factor("batch", "rows of a statement; they divide ROWS", "1,10,100,1000"),
+        Factor("batch", "rows per statement; a divisor of ROWS", "1,10,100,1000"),
         Factor(
             "commit",
-            "end: once an operation; statement: after each; or a number of rows",
+            "end: once per operation; statement: after each; or a number of rows",
             "end,statement",
             quick="end",
         ),

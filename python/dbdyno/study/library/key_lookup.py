@@ -109,21 +109,21 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 STUDY = Study(
     name="key-lookup",
-    question="What does a lookup by key cost, by where the row is?",
+    question="What does a lookup by key cost, depending on where the row is?",
     workload="Sessions look up rows of a table by random keys. On PostgreSQL the row is in shared_buffers, in the file "
     "system's cache, or on the storage; on a model on disk, in the cells' flash cache, or on flash.",
     targets="PostgreSQL: embedded servers that the study starts, on this host; and models with storage cells: "
     "--target model:exadata-x2, with the factors place=disk,flash-cache,flash, keys=100000 and sessions=1; and a real "
     "PostgreSQL over modelled devices: --target postgres+device:NAME, where NAME has the log, with place=disk,flash",
     source="Guy Harrison, 2011: 200,000 of 1,000,000 keys looked up on disk, with the flash cache, and on flash (E13)",
-    found_there="Flash was faster than the flash cache, and that faster than disk.",
+    found_there="Flash was faster than the flash cache, which was faster than disk.",
     factors=(
         Factor("place", "database, filesystem, storage", "database,filesystem,storage"),
         Factor("rows", "rows of the table, about 128 bytes each", "400000", full="1600000", quick="50000"),
-        Factor("lookups", "lookups of a turn; few against the table's pages, so that a cold turn stays cold", "300"),
+        Factor("lookups", "lookups per turn; far fewer than the table's pages, so a cold turn stays cold", "300"),
         Factor("sessions", "concurrent sessions", "1"),
         Factor(LARGE, "shared_buffers four times as large as the table, or more", "256MB", full="1GB", quick="32MB"),
-        Factor(SMALL, "shared_buffers that hold hardly any of it", "1MB"),
+        Factor(SMALL, "shared_buffers that hold hardly any of the table", "1MB"),
     ),
     make=_plan,
     variants={"model": Variant(MODEL, _on_model), POSTGRES_ON_DEVICE: Variant(ON_DEVICE, _on_device)},

@@ -194,13 +194,13 @@ def _teardown(ways: Sequence[str]) -> list[str]:
 
 STUDY = Study(
     name="loader",
-    question="Which way of loading rows is fastest, and what does each write to the log?",
-    workload="Each operation empties a narrow table, puts 10,000 rows into it in one of eight ways, and commits. The "
-    "log that each way writes and the processor time of both sides are among the measures.",
+    question="Which loading method is fastest, and how much log does each write?",
+    workload="Each operation empties a narrow table, loads 10,000 rows into it with one of eight methods, and "
+    "commits. The log that each method writes and the processor time of both sides are among the measures.",
     targets="PostgreSQL: embedded, or one named by --target (without minimal). MariaDB: --target mariadb, or one named "
     "so, with the ways insert, batch and load",
     source="Guy Harrison: a plain loader against a direct path loader (E25); Quest's connector for Hadoop",
-    found_there="Direct path loads were five times and more as fast as conventional inserts, and wrote almost no redo.",
+    found_there="Direct path loads were at least five times as fast as conventional inserts, and wrote almost no redo.",
     factors=(
         Factor("way", ", ".join(WAYS), ",".join(WAYS), quick="insert,batch,copy,copy-binary"),
         Factor("rows", f"rows of an operation; a multiple of {BATCH}", "10000", quick="1000"),

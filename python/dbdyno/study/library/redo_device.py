@@ -61,7 +61,7 @@ STUDY = Study(
     "--target postgres+device:NAME, where NAME carries the data, with the factor redo=disk-15000-cache,flash-2011",
     source="Guy Harrison, 2011: redo on flash and on SAS disks, updates and commits at 1 and 10 sessions (E6)",
     found_there="With redo blocks of 512 bytes flash was about 4 times slower at 1 session and "
-    "almost 20 times at 10. The source has no figures beside these two.",
+    "almost 20 times at 10. The source has no other figures.",
     factors=(
         Factor("redo", "where redo lies: devices of the machine, base first", "log_sas,log_flash"),
         Factor("sessions", "concurrent sessions", "1,10"),

@@ -123,8 +123,8 @@ STUDY = Study(
     "modelled devices: --target postgres+device:NAME, where NAME carries the log, with the factor "
     "place=disk-15000-cache,flash-2011; and models: --target model:sas-and-flash, with place=log_sas,log_flash",
     source="Guy Harrison: temporary tablespace on disk and on flash, over the sizes of the sort area (E14)",
-    found_there="A gain on a PCI flash card, slightly worse on the flash of a storage cell; the times of reads peaked "
-    "at 600 to 1,000 us.",
+    found_there="A gain on a PCI flash card, slightly worse on the flash of a storage cell; read times peaked at 600 "
+    "to 1,000 us.",
     factors=(
         Factor("place", "folders or tablespaces; auto: /var/tmp and, where it is there, /dev/shm (memory)", "auto"),
         Factor("work_mem", "memory of a sort", "64kB,1MB,64MB", quick="64kB,32MB", full="64kB,1MB,16MB,1GB"),

@@ -75,13 +75,13 @@ def _programs(text: str) -> list[str]:
 
 STUDY = Study(
     name="threads",
-    question="How does compressing a file grow with the threads of the program?",
-    workload="A text of the study's own, the same everywhere, compressed by each program with 1 thread to twice as "
-    "many as there are cores. The output goes nowhere. CPU of a whole operation is reported for each arm.",
-    targets="this host; zstd, xz, pigz, pbzip2 or lbzip2 installed",
+    question="How does the speed of file compression grow with the program's threads?",
+    workload="The same generated text on every machine, compressed by each program with 1 thread to twice as "
+    "many as there are cores. The output goes nowhere. The CPU of a complete operation is reported for each arm.",
+    targets="this host, with zstd, xz, pigz, pbzip2 or lbzip2 installed",
     source="Glenn Fawcett: pbzip2 with 1 to 32 threads on a chip with many slow threads and on one with few fast "
     "cores (E18)",
-    found_there="The chip with many threads was slower with one and overtook the faster core as threads were added; "
+    found_there="The chip with many threads was slower with one thread, but overtook the faster core with more; "
     "the source shows it as a figure.",
     factors=(
         Factor("threads", "numbers of threads; auto: 1, 2, 4, ... to twice the cores of this process", "auto"),

@@ -73,14 +73,14 @@ def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 STUDY = Study(
     name="wide-loader",
-    question="Which way do rows get into a wide table: row by row, many at a time, in batches, or as SSTables?",
+    question="Which is the best way to load a wide table: row by row, many at a time, in batches, or as SSTables?",
     workload="The same rows each time, into an empty table: one partition per customer with a static column and some "
     "40 rows. The rows are counted after each load.",
     targets="cassandra: a node is started on this host (make setup-wide installs Cassandra's jars); or "
     "cassandra://host/keyspace, where the study creates and drops a table; direct needs the jars and "
     "Java 17, and --quick leaves it out: it starts two JVMs each time",
     source="Quest's connector and Cassandra's own bulk loading: a relational join folded into wide rows (T9)",
-    found_there="Claimed, without figures: the direct path past the ordinary writes is the fastest.",
+    found_there="Claimed, without figures: the direct path that bypasses ordinary writes is the fastest.",
     factors=(
         Factor("ways", f"some of {','.join(WAYS)}; the first is the base", ",".join(WAYS), quick="batch,row,async"),
         Factor("lines", "rows per load; each number is an arm", "4000", full="4000,200000", quick="2000"),

@@ -50,13 +50,13 @@ STUDY = Study(
     "dominate, and with one that fits into it, where they do not come up. Table, buffer cache and "
     "the memory of the cells' controllers are scaled down alike.",
     targets="models with storage cells: --target model:exadata-x2 by default",
-    source="Guy Harrison, 2013: a load of updates under free buffer waits, with the flash cache in "
+    source="Guy Harrison, 2013: an update load with free buffer waits, with the flash cache in "
     "write-through and in write-back mode (E11)",
     found_there="Free buffer waits were gone with write-back, and throughput was 4 times as high; "
     "where other waits dominated, it was about the same.",
     factors=(
         Factor("cache", "modes of the flash cache, base first", "write-through,write-back"),
-        Factor("table", "large: does not fit into the buffer cache; small: does", "large,small"),
+        Factor("table", "large: does not fit in the buffer cache; small: fits", "large,small"),
         Factor("sessions", "concurrent sessions", "80"),
     ),
     make=_plan,

@@ -46,7 +46,7 @@ OF_TARGET = (
     ),
 )
 """Key that is allowed in the table [target]."""
-OF_ARM = (Key(DEVICE, DEVICE, "modelled devices below its server: data and log on one, or a table"),)
+OF_ARM = (Key(DEVICE, DEVICE, "modelled devices below its server: data and log on one device, or a table"),)
 """Key that is allowed in an arm."""
 TYPE_WORDS = {DEVICE: 'a name such as "gp3", or a table such as {data = "gp3", wal = "io2"}'}
 """Description of the type of these keys, for error messages."""

@@ -6,7 +6,7 @@ from dbdyno.study.plan import keys
 from dbdyno.study.plan.key import Key
 
 _HEAD = """\
-# A plan for `dbdyno run`. Lines that begin with "# key =" show what else can be said.
+# A plan for `dbdyno run`. Lines that begin with "# key =" show what else can be set.
 # `dbdyno plan check THIS` says what would happen; `dbdyno run --aa THIS` measures the noise first.
 """
 _FACTOR = """\

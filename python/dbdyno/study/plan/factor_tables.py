@@ -55,7 +55,7 @@ def arms_of(reader: PlanReader, tables: Any, design: str, given: Sequence[Arm]) 
     names = [factor.name for factor in read]
     for at, name in enumerate(names):
         if name in names[:at] or name == ARM:
-            reader.fail(f"two factors are named {name!r}", "factor", "", at, 'give one another name = "..."')
+            reader.fail(f"two factors are named {name!r}", "factor", "", at, 'give one of them another name = "..."')
     factors = [factor.levels for factor in read]
     if given:
         names, factors = [ARM, *names], [[_level(reader, arm, at) for at, arm in enumerate(given)], *factors]
@@ -92,7 +92,7 @@ def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
 
 def _too_many(reader: PlanReader, count: int, factors: list[list[Level]]) -> None:
     alone, most = 1 + sum(len(levels) - 1 for levels in factors), reader.arms_most
-    ways = [f'design = "{ONE_AT_A_TIME}" makes {alone} arms of them'] if alone < count else []
+    ways = [f'design = "{ONE_AT_A_TIME}" makes {alone} arms from them'] if alone < count else []
     ways += [f"`dbdyno tune` races up to {keys.ARMS_MOST}"] if count <= keys.ARMS_MOST and most < keys.ARMS_MOST else []
     step = "; ".join(ways) or f"name fewer levels: at most {most} arms"
     reader.fail(f"the factors make {count} arms; a plan with factors has at most {most}", "factor", "", 0, step)
@@ -101,7 +101,7 @@ def _too_many(reader: PlanReader, count: int, factors: list[list[Level]]) -> Non
 def _level(reader: PlanReader, arm: Arm, at: int) -> Level:
     """Return one of the plan's own arms as a level of a factor."""
     if arm.against is not None:
-        reader.fail("with factors, every arm is compared with the first: leave against out", "arm", "against", at)
+        reader.fail("with factors, every arm is compared with the first: omit against", "arm", "against", at)
     own = {name: getattr(arm, name) for name in Level.__dataclass_fields__}
     return Level(**{**own, "levels": {ARM: arm.name}})
 
@@ -116,7 +116,7 @@ class _Factor:
             self.fail(
                 f"a factor has one key beside its name, found {', '.join(own) or 'none'}",
                 "",
-                "write what differs with a list of its levels, such as sessions = [1, 2, 4]",
+                "write the name of what differs and a list of its levels, such as sessions = [1, 2, 4]",
             )
         ((key, given),) = own.items()
         table_of, dot, name_in = key.partition(".")
@@ -134,7 +134,7 @@ class _Factor:
         self.key = key
         if key != "levels" and names_a_secret(key):
             self.fail(
-                f"the levels of {key} would stand in every report, as names of arms",
+                f"the levels of {key} would appear in every report as names of arms",
                 key,
                 f'give each level a name: levels = [{{name = "one", {self.kind} = {{{key} = "..."}}}}]',
             )
@@ -148,7 +148,7 @@ class _Factor:
         names = [level.name for level in self.levels]
         if len(set(names)) < len(names):
             twice = next(own for own in names if names.count(own) > 1)
-            self.fail(f"the level {twice!r} stands twice", key)
+            self.fail(f"the level {twice!r} appears twice", key)
 
     def fail(self, message: str, key: str, step: str | None = None) -> Any:
         self.reader.fail(message, "factor", key, self.at, step)

@@ -188,7 +188,7 @@ class _Reader:
                 "schedule",
                 "turn" if schedule.turn_ns else "slice",
                 0,
-                "make slices longer or turns shorter, or take more blocks: they make intervals narrower",
+                "make slices longer or turns shorter, or use more blocks: they make intervals narrower",
             )
 
     def target(self, name: str | None, has_command: bool) -> str | None:
@@ -208,11 +208,11 @@ class _Reader:
         if len(ways) > 1:
             self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
         if "prepare" in table and "command" not in table:
-            self.fail("prepare is run before a command: name one", "workload", "prepare", 0)
+            self.fail("prepare runs before a command: name a command", "workload", "prepare", 0)
         if "files" in table and "command" not in table:
-            self.fail("files are made for a command: name one", "workload", "files", 0)
+            self.fail("files are made for a command: name a command", "workload", "files", 0)
         if "parameters" in table and "kind" not in table:
-            self.fail("parameters are those of a typed workload: name its kind", "workload", "parameters", 0)
+            self.fail("parameters are those of a typed workload: name the workload's kind", "workload", "parameters", 0)
         if builtin:
             own = builtin_workload(builtin, table.get("scale", 1))
             table["scripts"] = own.scripts
@@ -222,7 +222,7 @@ class _Reader:
             table |= self.replay(table)
         elif not ways and any(arm.scripts is None for arm in arms):
             self.fail(
-                "the workload needs scripts (or builtin, kind, command, or replay), or every arm its own scripts",
+                "the workload needs scripts (or builtin, kind, command, or replay), or every arm needs its own scripts",
                 "workload",
                 "",
                 0,
@@ -266,9 +266,9 @@ class _Reader:
             seen.add(arm.name)
         for at, arm in enumerate(arms):
             if arm.server is not None and arm.dsn is not None:
-                self.fail("an arm has a dsn, or a server that is started for it", "arm", "server", at)
+                self.fail("an arm has either a dsn or a server that is started for it", "arm", "server", at)
             if arm.command is not None and not has_command:
-                self.fail("an arm has a command, and the workload none", "arm", "command", at)
+                self.fail("an arm has a command, but the workload has none", "arm", "command", at)
             if arm.against is not None and arm.against not in seen:
                 self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms

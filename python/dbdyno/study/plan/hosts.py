@@ -47,7 +47,7 @@ def read(reader: PlanReader, load: JsonObject) -> JsonObject:
         except CellsError as error:
             reader.fail(error.message, "load", HOSTS, 0, 'write [USER@]HOST[:PORT], such as ["a", "me@b:2222"]')
     if folder is not None and not folder.startswith("/"):
-        reader.fail(f"{folder!r} is not an absolute path", "load", SHARED_FOLDER, 0, "all hosts see it by this path")
+        reader.fail(f"{folder!r} is not an absolute path", "load", SHARED_FOLDER, 0, "all hosts use this path")
     return {HOSTS: texts, SHARED_FOLDER: folder}
 
 

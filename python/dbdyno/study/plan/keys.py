@@ -117,7 +117,7 @@ WORKLOAD = (
     Key(
         "max_tries",
         "int",
-        "tries of a transaction that ends in a serialization failure or deadlock",
+        "number of tries for a transaction that ends in a serialization failure or deadlock",
         None,
         low=1,
         high=100,
@@ -143,7 +143,7 @@ LOAD = (
         low=0.001,
         high=RATE_MOST,
     ),
-    Key("network", "network", "a longer line between the sessions and the server", None),
+    Key("network", "network", "a slower network line between the sessions and the server", None),
     *hosts.KEYS,
     Key(
         "statement_timeout", "duration", "the engine cancels a statement that takes longer", low=0.001, high=24 * HOUR_S
@@ -272,8 +272,8 @@ VERDICT = (
     Key(
         "tail_times",
         "float",
-        "withhold the verdict if the base's longest operation takes less than this number of its medians: "
-        "there is no tail to judge",
+        "withhold the verdict if the base's longest operation takes less than this number of medians, because there "
+        "is then no tail to judge",
         None,
         low=1,
         high=1_000_000,
@@ -281,7 +281,8 @@ VERDICT = (
     Key(
         "equal_work",
         "bool",
-        "with factors: demand that all levels touch the same number of rows per transaction, as arms must in any case",
+        "with factors: demand that all levels touch the same number of rows per transaction; this always applies to "
+        "arms",
         None,
     ),
 )
@@ -296,7 +297,7 @@ ARM = (
     ),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),
     Key("after_sql", "texts", "SQL after each turn, even after an error", None),
-    Key("scripts", "scripts", "scripts, instead of the workload's", None),
+    Key("scripts", "scripts", "scripts, instead of those of [workload]", None),
     Key("sessions", "int", "number of sessions, instead of that of [load]", None, low=1, high=10_000),
     Key("rate_per_s", "float", "rate, instead of that of [load]", None, low=0.001, high=RATE_MOST),
     Key("dsn", "str", "engine, instead of that of [target]", None),
@@ -305,10 +306,11 @@ ARM = (
     Key(
         "client",
         "client",
-        "the program that runs its load: the name of a built-in one, dbdyno for our own, or your program as a list of "
+        "the program that runs its load: the name of a built-in one, dbdyno for dbdyno's own, or your program as a "
+        "list of "
         "words",
     ),
-    Key("fetch_size", "int", "rows that the client takes at a time (default: all)", None, low=1, high=10_000_000),
+    Key("fetch_size", "int", "rows that the client fetches at a time (default: all)", None, low=1, high=10_000_000),
     Key("variables", "words", "values for the scripts' :variables, instead of those of [workload]", None),
     Key("cold", "bool", "restart its embedded server before each turn, with none of its data in memory", None),
     Key("command", "str", "command, instead of the workload's", None),
@@ -367,10 +369,10 @@ TABLES: dict[str, tuple[Key, ...]] = {
 TABLE_MEANING = {
     "target": "where it runs",
     "workload": "what runs",
-    "load": "how many, how fast",
+    "load": "number of sessions, and rate",
     "schedule": "how the arms alternate",
-    "watch": "what is watched beside the load",
-    "verdict": "how it is judged",
+    "watch": "what is observed during the load",
+    "verdict": "how the run is judged",
 }
 
 TYPE_WORDS = {

@@ -23,7 +23,7 @@ KEYS = (
     Key(
         DELAY,
         "duration",
-        'delay each way: with "5ms" a round trip takes 10 ms longer; "0s" measures the cost of the line itself',
+        'delay each way: with "5ms" a round trip takes 10 ms longer; "0s" measures the overhead of the line itself',
         '"5ms"',
         low=0,
         high=1,

@@ -58,7 +58,7 @@ def unfit_keys(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> I
     if "replay" not in work:
         for key in _OWN:
             if key in work:
-                yield f"{key} is of a replay: name the captured run with replay", "workload", key, 0
+                yield f"{key} is only for a replay: name the captured run with replay", "workload", key, 0
         return
     if "template" in work and "setup" in work:
         yield "give template or setup, not both", "workload", "template", 0

@@ -30,7 +30,7 @@ def plan_schema() -> JsonObject:
     top = _object(keys.TOP)
     tables = {name: _object(own, keys.TABLE_MEANING[name]) for name, own in keys.TABLES.items()}
     tables["target"] = {"anyOf": [{"type": "string"}, tables["target"]]}
-    factor = {"type": "object", "description": "what differs, with its levels; the arms are made of them"}
+    factor = {"type": "object", "description": "what differs, with its levels; the arms are made from them"}
     top["properties"] |= {
         **tables,
         "arm": {"type": "array", "items": arm, "maxItems": keys.ARMS_MOST},

@@ -95,9 +95,9 @@ def refusal(plan: Plan) -> str | None:
     if plan.workload.kind is None:
         return "its workload is SQL, and a model runs typed workloads"
     if any(plan.rate_of(arm) is not None for arm in plan.arms):
-        return "it gives a rate, and sessions of a model go on as soon as they can"
+        return "it gives a rate, but a model's sessions continue without pause"
     if any(_live_only(arm) for arm in plan.arms):
-        return "an arm has scripts, SQL, a client, a device or an engine of its own"
+        return "an arm has its own scripts, SQL, client, device or engine"
     return None
 
 

@@ -166,7 +166,7 @@ def analyse(machine: CalibratedMachine, levels: Sequence[int]) -> JsonObject:
         "schema": SCHEMA,
         "kind": "model",
         "page": "analysis",
-        "title": f"Queueing theory beside the simulation: {machine.machine.title}",
+        "title": f"Queueing theory compared with the simulation: {machine.machine.title}",
         "rows": rows,
         "laws": laws,
         "sentences": _sentences(demands, rows),
@@ -193,22 +193,25 @@ def _row(demands: Demands, sessions: int, outcome: SimulationResult) -> JsonObje
 def _reasons(demands: Demands, sessions: int, rate: float, outcome: SimulationResult) -> str:
     """Return the reasons for the difference between the two answers."""
     if not math.isfinite(rate):
-        return "no analytic answer for so many sessions"
+        return "there is no analytic answer for so many sessions"
     off = rate / outcome.throughput_per_s - 1
     if abs(off) <= CLOSE:
         return "they agree"
     if off < 0 and sessions > 1 and demands.delay:
-        return "who is woken on a busy core needs no start; the network takes the whole delay at every round trip"
+        return (
+            "a process woken on a busy core needs no start; the queueing network counts the whole delay at every"
+            " round trip"
+        )
     waits = {name: ns for (_, name), ns in outcome.waits_ns.items()}
     if demands.locks and waits.get("transactionid", 0.0) > 0.02 * outcome.mean_ns:
-        return "locks of rows, which no product-form network has"
+        return "row locks, which no product-form network models"
     return _of_cores(demands, outcome)
 
 
 def _of_cores(demands: Demands, outcome: SimulationResult) -> str:
     """Return how busy cores, or times that are not exponential, affect the analytic answer."""
     if outcome.cores <= BUSY:
-        return "pauses and flushes are not exponential, as the network takes them"
+        return "pauses and flushes are not exponential, as the network assumes"
     if demands.flush:
         return "a process must be on a core to end a flush: busy cores make flushes longer, which the chain leaves out"
     return "the scheduler's slices and the client's threads; the network takes exponential bursts in order"
@@ -229,7 +232,7 @@ def _laws(demands: Demands, sessions: int, outcome: SimulationResult) -> list[Js
     ]
     if outcome.commits_per_flush and outcome.device_ns:
         flow = rate / outcome.commits_per_flush * outcome.device_ns / 1e9
-        found.append(("forced flow", "busy device = flushes a second x their time", outcome.device, flow))
+        found.append(("forced flow", "busy device = flushes per second x their time", outcome.device, flow))
     return [
         {"sessions": sessions, "law": law, "says": says, "left": left, "right": right}
         for law, says, left, right in found
@@ -239,7 +242,7 @@ def _laws(demands: Demands, sessions: int, outcome: SimulationResult) -> list[Js
 def _sentences(demands: Demands, rows: Sequence[JsonObject]) -> list[str]:
     said = [
         f"A transaction asks for {demands.cpu:.4g} us of CPU and {demands.flush:.4g} us of a flush;"
-        f" {demands.delay:.4g} us are delays that pass whoever else is there."
+        f" {demands.delay:.4g} us are delays that do not depend on other sessions."
     ]
     known = [row for row in rows if math.isfinite(row["analytic"])]
     if known:

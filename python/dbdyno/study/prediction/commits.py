@@ -30,8 +30,8 @@ SYNC_REQUESTS = 2
 """Number of requests that a sync sends to the device: one to write the pages, one to flush the cache."""
 SERVED_US, SERVED_BY_MOUNT_US = 20.0, 130.0
 """CPU time of another process that serves a sync, on a disk and on a mount [us]."""
-SERVED = "kernel workers, ext4 on an Intel Xeon: 10 to 50 us of CPU beside the server for each write of the log"
-SERVED_BY_MOUNT = "dbdyno's mount on an Intel Xeon: 45 us of its thread of requests, 85 us of that of the device"
+SERVED = "kernel workers, ext4 on an Intel Xeon: 10 to 50 us of CPU outside the server for each log write"
+SERVED_BY_MOUNT = "dbdyno's mount on an Intel Xeon: 45 us of its request thread, 85 us of its device thread"
 _OFF = ("off", "false", "no", "0")
 
 
@@ -54,7 +54,7 @@ def flush_cpu_us(observation: Observation, known_us: float) -> Parameter:
         max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in observation.reports if r["transactions"]
     ]
     return measured_parameter(
-        "flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us"
+        "flush_us", values, "CPU per transaction beyond that of its statements and wake-ups", "us"
     )
 
 
@@ -146,5 +146,5 @@ def _per_kb(kb: Floats, times_us: Floats) -> Parameter:
     found = slope(kb, times_us)
     if found is None:
         return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm")
-    how = "slope of a commit's time over the log of its transaction"
+    how = "slope of commit time over the transaction's log size"
     return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")

@@ -364,8 +364,8 @@ def sentences(arms: Sequence[PredictedArm], machine: CalibratedMachine) -> list[
         said.append(host_assumptions())
     if machine.sessions and most > machine.sessions:
         said.append(
-            f"Calibrated at {machine.sessions} session(s): {most} are {most / machine.sessions:.3g} times that,"
-            " and what only many sessions meet (caches, latches) was not there to be measured."
+            f"Calibrated at {machine.sessions} session(s): {most} are {most / machine.sessions:.3g} times that, and "
+            "effects of many sessions (caches, latches) could not be measured."
         )
     return said
 
@@ -374,7 +374,7 @@ def host_assumptions() -> str:
     """Return a sentence on the assumptions behind a machine that was made without a database."""
     return (
         "The machine was made of a host without a database: the CPU of statements and client is a default, scaled"
-        f" to its processor and taken to be right within a factor of {SCALING_FACTOR:g}."
+        f" to its processor and assumed to be right within a factor of {SCALING_FACTOR:g}."
     )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-AS_MUCH = "assumed: as much as to start an idle core"
+AS_MUCH = "assumed: the same as to start an idle core"
 COLD_US = 14.0
 """Additional CPU time of a statement if several sessions share the cores [us]."""
 COLD_FROM = (
@@ -58,7 +58,7 @@ LEAST = 30
 """Minimum number of measured times of a statement for computing quantiles."""
 WRITE_PER_KB = 0.4
 """CPU time of a process to write and sync a KB of log [us]."""
-WRITE_FROM = "PostgreSQL 15 on an Intel Xeon, ext4: 0.2 us/KB of the write, as much of the sync"
+WRITE_FROM = "PostgreSQL 15 on an Intel Xeon, ext4: 0.2 us/KB for the write, the same for the sync"
 WRITES_DEFAULT = 300.0
 """Log volume that is assumed for a writing statement if the run did not measure it [bytes]."""
 
@@ -181,7 +181,7 @@ def _client_and_wake(
     share = two_core_share(modes, observation.steps.per_transaction)
     own_us = CLIENT_SHARE * min(one_core_us(modes))
     spent = [max(us - own_us, 0.0) / share for us in (client.value, client.low, client.high)]
-    how = "CPU of the client beyond that of a round trip on one core, for each of those over two"
+    how = "CPU of the client beyond that of a round trip on one core, per round trip over two cores"
     wake = Parameter("wake_us", spent[0], MEASURED, how, spent[1], spent[2], "us")
     return Parameter("client_us", own_us, MEASURED, CLIENT_FROM, unit="us"), wake
 
@@ -232,7 +232,7 @@ def _flush(observation: Observation) -> Parameter:
     if not syncs:
         return Parameter("flush_us", 15.0, "default", "this arm flushed nothing", unit="us")
     if not observation.cpu_in_waits_ns:
-        how = "the write of the log; CPU inside the sync is not seen by looks, and is counted as the device's"
+        how = "the write of the log; looks do not see CPU inside the sync; it counts as the device's"
         return Parameter("flush_us", write_us, MEASURED, how, unit="us")
     by_block = observation.waits_for(SYNC)["block"]
     spent = _flush_cpu_ns(observation)
@@ -260,8 +260,8 @@ def _write_per_kb(observation: Observation, by_commits: bool) -> Parameter:
         return Parameter("flush_us_per_kb", WRITE_PER_KB, DEFAULT, WRITE_FROM, unit="us/KB")
     found = per_kb(observation, WRITE)
     if found is None:
-        return Parameter("flush_us_per_kb", 0.0, DEFAULT, "sizes do not differ in this arm: it is in flush_us")
-    how = "slope of the write over the log of its commit"
+        return Parameter("flush_us_per_kb", 0.0, DEFAULT, "sizes do not differ in this arm: it is included in flush_us")
+    how = "slope of the write over the commit's log size"
     return Parameter("flush_us_per_kb", found[0], MEASURED, how, found[1], found[2], "us/KB")
 
 
@@ -277,7 +277,7 @@ def _wake(observation: Observation) -> Parameter:
     """Return the CPU time to wake an idle core, as measured before the run's blocks."""
     found = [b.canaries["wake_ns"] / 1e3 for b in observation.measures.blocks if "wake_ns" in b.canaries]
     if not found:
-        how = "the run did not measure it: it is in the costs of statements"
+        how = "the run did not measure it: it is included in the costs of statements"
         return Parameter("wake_us", 0.0, DEFAULT, how, unit="us")
     return measured_parameter("wake_us", found, "CPU time to start an idle core, before blocks", "us")
 
@@ -293,7 +293,7 @@ def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Float
 
     from dbdyno.study.prediction.slopes import slope
 
-    none = Parameter("insert_us_per_kb", 0.0, "default", "sizes do not differ; it is in the costs of statements")
+    none = Parameter("insert_us_per_kb", 0.0, "default", "sizes do not differ; costs of statements include it")
     sized = [step for script in observation.steps.scripts for step in script["steps"] if "wal_bytes" in step]
     if not sized:
         return none, 0.0, {}
@@ -311,7 +311,7 @@ def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Float
     if found is None:
         return none, 0.0, {}
     per_kb, low, high = found
-    how = "slope of a statement's time over the log that it makes"
+    how = "slope of a statement's time over its log size"
     parameter = Parameter("insert_us_per_kb", per_kb, MEASURED, how, low, high, "us/KB")
     return parameter, float(kb.mean()), {sized[0]["statement"]: times_us - per_kb * kb}
 

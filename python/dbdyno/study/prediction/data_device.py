@@ -56,8 +56,8 @@ def mounted_device(observation: Observation) -> DataDevice | None:
     except ModelError:
         return None
     note = (
-        f"Data device: the run had mounted {volume['device']} with direct I/O, and the machine has its model, with its"
-        " queue; the measured times are shown beside it."
+        f"Data device: the run had mounted {volume['device']} with direct I/O, so the machine uses its model and "
+        "queue; the measured times are shown for comparison."
     )
     return DataDevice(name, toml, [], False, [note])
 
@@ -79,7 +79,7 @@ def lateness(device: DataDevice, times_us: Floats, data_mb: float) -> Parameter 
     )
     places = np.linspace(0.0, 1.0, 2_001)
     beyond = np.maximum(np.quantile(times_us, places) - np.quantile(alone_us, places), 0.0)
-    how = f"quantiles of {len(times_us)} waits less those of the device's model"
+    how = f"quantiles of {len(times_us)} waits, minus those of the device's model"
     return Parameter("data_late", quantile_table(beyond), MEASURED, how)
 
 
@@ -153,7 +153,8 @@ def _quantiles(key: str, times_us: Floats, how: str) -> list[Parameter]:
 def _queue(name: str, observation: Observation) -> str:
     what = "Data device" if name == NAME else "Temporary files"
     return (
-        f"{what}: requests are taken not to wait for each other, as with the {observation.sessions} session(s) of this"
+        f"{what}: requests are assumed not to wait for each other, as with the {observation.sessions} session(s) "
+        "of this"
         " arm. How many the device serves at once was not measured;"
-        " --set data_device=NAME has the queue of a modelled one."
+        " --set data_device=NAME uses the queue of a modelled device."
     )

@@ -59,7 +59,7 @@ def device_of(observation: Observation, flush_us: float) -> LogDevice:
     added = _per_kb(observation)
     if added.value:
         times = times - added.value * mean_kb(observation)
-    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {observation.fidelity}, by their starts"
+    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {observation.fidelity}, by start time"
     found = fit_device(np.maximum(times, 1.0), waits["started_ns"], added, how)
     return replace(found, notes=_notes(observation, found.report), inside_us=inside_us)
 
@@ -94,8 +94,8 @@ def _notes(observation: Observation, report: JsonObject) -> list[str]:
     notes = [f"Device: {text}" for text in sentences(report)]
     if observation.fidelity == "read":
         notes.append(
-            "Device: its waits were read by looks, and short ones are seen less often than long ones; exact waits would"
-            " give its distribution."
+            "Device: its waits were sampled, and short waits are seen less often than long ones; exact waits would "
+            "give its distribution."
         )
     return notes
 
@@ -112,14 +112,14 @@ def device_of_canaries(observation: Observation) -> LogDevice:
     found = [b.canaries["fsync_ns"] / 1e3 for b in observation.measures.blocks if "fsync_ns" in b.canaries]
     us = statistics.median(found) if found else 500.0
     how = (
-        f"median of {len(found)} syncs of a file measured before blocks: this arm waited for none"
+        f"median of {len(found)} syncs of a file measured before blocks: this arm waited for no sync"
         if found
-        else "this arm waited for no sync, and none was measured beside it"
+        else "this arm waited for no sync, and none was measured separately"
     )
     times = f'{{ kind = "constant", us = {toml_value(us)} }}'
     regimes = f"regimes = [{{ read = {times}, write = {times} }}]\n"
     row = Parameter(f"devices.{NAME} p50", us, MEASURED if found else DEFAULT, how, unit="us")
-    note = "Device: it is not determined by this arm, and neither is anything that waits for it."
+    note = "Device: this arm does not determine it, nor anything that waits for it."
     return LogDevice(section(NAME, regimes, how), [row], {}, [note])
 
 
@@ -130,5 +130,5 @@ def _per_kb(observation: Observation) -> Parameter:
     if found is None:
         return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm, or several sessions share a flush")
     return Parameter(
-        key, found[0], MEASURED, "slope of the sync over the log of its commit", found[1], found[2], "us/KB"
+        key, found[0], MEASURED, "slope of the sync over the commit's log size", found[1], found[2], "us/KB"
     )

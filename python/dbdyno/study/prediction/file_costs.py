@@ -204,15 +204,15 @@ def _buffers(
         else []
     )
     if any("writes" in own for own in statements):
-        note = "Files: sessions write changed blocks to make room as often as was counted, with any buffers."
+        note = "Files: sessions write dirty blocks to make room as often as counted, for any size of the buffers."
     else:
         note = ""
     notes = [note] if note else []
     if not any("reads" in own for own in statements):
         return found, notes, []
     if not size or not relations.relations:
-        why = "shared_buffers" if not size else "the size of the tables that are read by a key"
-        notes.append(f"Buffer cache: the run does not say {why}, so reads are held constant with other shared_buffers.")
+        why = "shared_buffers" if not size else "the size of the tables read by key"
+        notes.append(f"Buffer cache: the run does not say {why}, so reads stay constant for other shared_buffers.")
         return found, notes, [BUFFERS]
     how = "the server's setting"
     drawn = f"{len(relations.relations)} relations with {relations.pages} pages, keys drawn by the script"
@@ -243,13 +243,13 @@ def _expected(
     )
     total = math.fsum(miss * rate for miss, rate in zip(expected, rates, strict=True))
     said = [
-        f"Buffer cache: {counted:.4g} reads of a transaction were counted where independent references expect"
+        f"Buffer cache: {counted:.4g} reads per transaction were counted, but independent references predict"
         f" {total:.4g} misses; at other shared_buffers the expected misses are scaled by that."
     ]
     if observation.data_volume is None:
         said.append(
-            "Buffer cache: reads that the kernel's cache answers are among those counted, and take CPU time alone. With"
-            " other shared_buffers their share changes in a way that is not known."
+            "Buffer cache: the counted reads include those that the kernel's cache answers, which take only CPU time. "
+            "How their share changes with other shared_buffers is not known."
         )
     return said
 

@@ -89,7 +89,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
             observation.steps.statements, costs.cpu_us, costs.wal_bytes, files.statements, strict=True
         )
     ]
-    how = f"CPU of a transaction ({costs.server.value:.4g} us) by unhurried times; log of a transaction by writers"
+    how = f"CPU of a transaction ({costs.server.value:.4g} us) from its fast times; log of one from those that write"
     parameters = [
         *settings,
         costs.client,
@@ -106,7 +106,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
         *_delay(costs),
         *_cpu_factor(costs),
         *files.parameters,
-        Parameter("cpu_sigma", 0.0, MEASURED, "the spread of statements is in their delays"),
+        Parameter("cpu_sigma", 0.0, MEASURED, "the delays include the spread of statements"),
         Parameter("statements", statements, MEASURED, how),
         Parameter("scripts", list(observation.steps.scripts), MEASURED, "the script, drawn"),
         Parameter("calibrated_sessions", observation.sessions, MEASURED, "sessions of the arm"),
@@ -168,7 +168,7 @@ def _think(observation: Observation, client_us: float) -> Parameter:
 def _delay(costs: Costs) -> list[Parameter]:
     delays = costs.delays_us
     if not len(delays):
-        how = "no statement of this arm shows delays apart from flushes and locks"
+        how = "no statement of this arm shows delays other than flushes and locks"
         return [Parameter("delay", {"kind": "constant", "us": 30.0}, DEFAULT, how)]
     how = f"{len(delays)} round trips beyond their CPU"
     return [
@@ -186,7 +186,7 @@ def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: 
         notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
     if found.share < INSENSITIVE or not len(costs.delays_us):
         undetermined.append("delay")
-        notes.append("The delays of round trips hardly matter in this arm, so it does not determine them.")
+        notes.append("Round-trip delays hardly matter in this arm, so it cannot determine them.")
     if costs.insert.source == DEFAULT and any(observation.steps.changes):
         undetermined.append("insert_us_per_kb")
     if not machine.device.report:

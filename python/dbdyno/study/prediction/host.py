@@ -31,7 +31,7 @@ UNDETERMINED = (
     "row locks",
     "the pause between transactions",
     "settings of the server",
-    "everything of data that are not in memory",
+    "everything about data that are not in memory",
 )
 
 
@@ -55,14 +55,14 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
         Parameter(
             "cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scale_source(user)}", 1 / SCALING_FACTOR, SCALING_FACTOR
         ),
-        Parameter("cpu_sigma", 0.0, DEFAULT, "the spread of statements is in their delays"),
+        Parameter("cpu_sigma", 0.0, DEFAULT, "the delays include the spread of statements"),
         Parameter("statements", statements, DEFAULT, f"user {_scale_source(user)}; kernel {_scale_source(system)}"),
         Parameter("scripts", list(steps.scripts), DEFAULT, f"tpcb-like, scale {scale}, drawn"),
         Parameter("calibrated_sessions", 0, DEFAULT, "no run"),
     ]
     device = host_device(speed)
     return Machine(
-        f"made of a host without a database: {speed.cpu or 'unknown processor'}, log in {speed.folder}",
+        f"made from a host without a database: {speed.cpu or 'unknown processor'}, log in {speed.folder}",
         parameters,
         scheduler_parameters(speed.cores) + processor_parameters(speed.processors),
         device,
@@ -80,9 +80,10 @@ def scales(speed: HostSpeed) -> tuple[float, float]:
 
 def _sentences(speed: HostSpeed, user: float, system: float) -> list[str]:
     return [
-        f"Against the processor of the defaults (AMD EPYC, virtual) work in user mode takes {user:.3g} times as long"
+        f"Compared with the processor of the defaults (AMD EPYC, virtual) work in user mode takes {user:.3g} times "
+        "as long"
         f" here, and messages through the kernel {system:.3g} times.",
-        f"Scaled costs are taken to be right within a factor of {SCALING_FACTOR:g} either way; a run of a database"
+        f"Scaled costs are assumed to be right within a factor of {SCALING_FACTOR:g} either way; a run of a database"
         " (`dbdyno model calibrate RUN --arm ARM`) replaces this assumption by a measurement.",
     ]
 
@@ -142,8 +143,8 @@ def _flush(speed: HostSpeed) -> list[Parameter]:
         return [measured_parameter("flush_us", own.cpu_us, how, "us")]
     each, low, high = found
     return [
-        measured_parameter("flush_us", cpu_us - each * kb, f"{how}, without that of each KB", "us"),
-        Parameter("flush_us_per_kb", each, MEASURED, f"{how}: slope over their size", low, high, "us/KB"),
+        measured_parameter("flush_us", cpu_us - each * kb, f"{how}, without the cost per KB", "us"),
+        Parameter("flush_us_per_kb", each, MEASURED, f"{how}: slope over the size", low, high, "us/KB"),
     ]
 
 
@@ -151,9 +152,9 @@ def _delay(speed: HostSpeed) -> list[Parameter]:
     import numpy as np
 
     if not speed.delays_us:
-        how = "one core: nothing has to be started"
+        how = "one core: no idle core to start"
         return [Parameter("delay", {"kind": "constant", "us": 1.0}, DEFAULT, how)]
-    how = f"{len(speed.delays_us)} round trips to a process on another core, against one on the same core"
+    how = f"{len(speed.delays_us)} round trips to a process on another core, compared with the same core"
     return [
         Parameter("delay", quantile_table(np.asarray(speed.delays_us, dtype=np.float64)), MEASURED, how),
         Parameter("delay_factor", 1.0, DEFAULT, "assumed interval", 1 / DELAY_FACTOR, DELAY_FACTOR),

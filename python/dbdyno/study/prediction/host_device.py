@@ -67,7 +67,7 @@ def _per_kb(name: str, found: tuple[float, float, float] | None) -> Parameter:
     key = f"devices.{name} write_us_per_kb"
     if found is None:
         return Parameter(key, 0.0, DEFAULT, "too few writes")
-    return Parameter(key, found[0], MEASURED, "slope of a write over its size", found[1], found[2], "us/KB")
+    return Parameter(key, found[0], MEASURED, "slope of write time over size", found[1], found[2], "us/KB")
 
 
 def _sentences(report: JsonObject) -> list[str]:

@@ -60,7 +60,7 @@ _OFF = ("", "0", "off", "false")
 def fixed_parameters() -> list[Parameter]:
     """Return the parameters in which MariaDB differs from PostgreSQL whatever its settings."""
     return [
-        Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes those that are served"),
+        Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes the sessions that it served"),
         Parameter("wal_writer_wake_kb", 0.0, DEFAULT, "MariaDB: a commit wakes no log writer"),
         Parameter("page_bytes", BLOCK_BYTES, DEFAULT, "MariaDB: block of the log"),
         Parameter("wal_writer_delay_ms", 1000.0, DEFAULT, "MariaDB: innodb_flush_log_at_timeout, 1 s"),
@@ -84,7 +84,7 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
         elif name == "innodb_flush_method" and value in _SAME_LOG:
             continue
         elif name not in _NO_EFFECT and not name.startswith("performance_schema"):
-            notes.append(f"{name} is not in the model: what it changes is not predicted.")
+            notes.append(f"{name} is not in the model: its effect is not predicted.")
     return found, notes
 
 

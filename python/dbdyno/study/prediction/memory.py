@@ -37,7 +37,7 @@ def memory_settings(machine: Machine, changes: Mapping[str, str]) -> tuple[dict[
             settings[BUFFERS_PATH] = repr(size)
         elif size != machine.number("postgres.calibrated_buffers_mb"):
             notes.append(f"{BUFFERS} = {changes[BUFFERS]}: the machine does not know the pages that statements read,")
-            notes[-1] += " so what it changes is not predicted."
+            notes[-1] += " so its effect is not predicted."
     if WORK_MEM in changes and machine.number(WORK_MEM_PATH) != megabytes(changes[WORK_MEM], _BLOCKS[WORK_MEM]):
         notes.append(
             f"{WORK_MEM} = {changes[WORK_MEM]} differs from the calibrated arm, so what spills is not predicted:"

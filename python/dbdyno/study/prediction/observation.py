@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HOW_TO_TIME = (
     'run it again with waits = "read" (or "exact") under [watch] of the plan; both need the server on this machine, and'
-    " `dbdyno doctor` says which this user may use"
+    " `dbdyno doctor` says which of them this user may use"
 )
 _VERSION = "version_num"
 """Name of a fact that only PostgreSQL targets have."""

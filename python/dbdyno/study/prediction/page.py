@@ -47,7 +47,7 @@ def _sentences(machine: Machine, observation: Observation) -> list[str]:
     said = [
         f"From {blocks} blocks of arm {observation.arm.name} ({observation.sessions} sessions,"
         f" {observation.measures.total('transactions')} transactions, {waits} waits, {observation.fidelity});"
-        " warm-up and other arms are not in it."
+        " warm-up and other arms are not included."
     ]
     others = next((own for own in machine.parameters if own.key == "others"), None)
     cores = next(own.value for own in machine.parameters if own.key == "cores")
@@ -72,8 +72,8 @@ def _said_of_host(machine: Machine, speed: HostSpeed) -> list[str]:
 
 def _neighbours(others: float, cores: int) -> str:
     return (
-        f"Other programs used {others:.2g} of {cores} cores while this was measured: they are part of the"
-        " machine, and what it says holds beside such neighbours."
+        f"Other programs used {others:.2g} of {cores} cores during this measurement: they are part of the machine, "
+        "and its predictions assume the same neighbours."
     )
 
 

@@ -99,7 +99,7 @@ def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> No
     single = drawer.scripts()[0]["single"]
     first = drawn[0]["steps"]
     if any([at for at, _ in one["steps"]] != [at for at, _ in first] for one in drawn):
-        found.notes.append(f"script {script.name}: transactions take different ways; the first drawn stands for all")
+        found.notes.append(f"script {script.name}: transactions take different paths; the first drawn is used")
     steps: list[PostgresStep] = []
     pause_us = 0.0
     for place, (number, _) in enumerate(first):
@@ -161,7 +161,7 @@ def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[li
         return
     place = next((at for at, piece in enumerate(statement["pieces"][:-1]) if ROW.search(piece)), None)
     if place is None:
-        steps.notes.append(f"rows that are locked by more than one key are not: {statement['name']}")
+        steps.notes.append(f"rows that are locked by more than one key are not modelled: {statement['name']}")
         return
     rows = [own[place] for own in values if isinstance(own[place], int) and own[place] >= 0]
     if not rows or len(set(rows)) / len(rows) > _MET:

@@ -224,7 +224,7 @@ def _sentences(rows: Sequence[JsonObject], sessions: int) -> list[str]:
     for name in ANSWERS:
         first = max(rows, key=lambda row: row[f"{name}_mu"])
         said.append(
-            f"{name} of {sessions} session(s) is moved most by {first['path']}:"
+            f"{name} of {sessions} session(s) depends most on {first['path']}:"
             f" {math.expm1(first[f'{name}_mu']):.1%} over its range."
         )
     if assumed := [row["path"] for row in rows[:SHOWN] if row["assumed"]]:

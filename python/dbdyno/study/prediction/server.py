@@ -26,11 +26,16 @@ PROCESSORS = {
         "sibling_factor",
         1.0,
         8.0,
-        "CPU time of a computation while all other processors compute, against its time while they do not",
+        "CPU time of a computation while all other processors compute, compared with its time while they are idle",
     ),
-    "pulls": ("pulls", 0.0, 1.0, "wake-ups on the waker's processor while the last one, another, was busy"),
-    "searches": ("searches", 0.0, 1.0, "wake-ups on an idle processor if the last one was the waker's"),
-    "searches_late": ("searches_late", 0.0, 1.0, "the same, on one that has been idle for 2 ms"),
+    "pulls": (
+        "pulls",
+        0.0,
+        1.0,
+        "wake-ups on the waker's processor while the previous processor, a different one, was busy",
+    ),
+    "searches": ("searches", 0.0, 1.0, "wake-ups on an idle processor if the previous one was the waker's"),
+    "searches_late": ("searches_late", 0.0, 1.0, "the same, on a processor that has been idle for 2 ms"),
 }
 """Measured properties of the processors, by name of the canary: parameter, smallest and largest value, description."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
@@ -46,7 +51,7 @@ def server_settings(observation: Observation) -> tuple[list[Parameter], list[Par
     found = [
         Parameter("cores", cores, MEASURED, "processors that the host reports")
         if cores
-        else Parameter("cores", 2, DEFAULT, "the run does not say how many the host has")
+        else Parameter("cores", 2, DEFAULT, "the run does not say how many processors the host has")
     ]
     own, notes = parameters_of(observation.engine, observation.settings)
     found += mariadb.fixed_parameters() if observation.engine == MARIADB else _log_writer(observation, target)
@@ -98,7 +103,7 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
         elif name == "wal_writer_delay":
             found["wal_writer_delay_ms"] = _number(text, _MS)
         elif name not in _NO_EFFECT:
-            notes.append(f"{name} is not in the model: what it changes is not predicted.")
+            notes.append(f"{name} is not in the model: its effect is not predicted.")
     return found, notes
 
 

@@ -34,7 +34,7 @@ def method_settings(machine: Machine, method: str) -> tuple[dict[str, str], list
     known = methods_of(machine)
     if method in known:
         return {STORAGE: device_name(method)}, []
-    has = f"has {', '.join(known)}" if known else "has the device as its run used it"
+    has = f"has {', '.join(known)}" if known else "models the device as its run used it"
     return {}, [
         f"{SETTING} = {method} is not in this machine, which {has}, so the effect of the setting is not predicted."
         " `dbdyno model calibrate --host` times each method that this host supports."

@@ -202,20 +202,20 @@ def _curve(key: Sequence[tuple[str, str]], point_results: Sequence[PointResult])
 def _binds(point_result: PointResult) -> str:
     what = bottleneck(point_result.outcome)
     if what == "cores":
-        return f"the cores bind there ({point_result.outcome.cores:.0%} busy)"
+        return f"the cores are the limit there ({point_result.outcome.cores:.0%} busy)"
     if what == "log device":
         shared = f"{point_result.outcome.commits_per_flush:.3g} commits share a flush"
-        return f"the log's device binds there ({point_result.outcome.device:.0%} busy, {shared})"
+        return f"the log's device is the limit there ({point_result.outcome.device:.0%} busy, {shared})"
     if what == "data device":
-        return f"the data files' device binds there ({point_result.outcome.data:.0%} busy)"
+        return f"the data files' device is the limit there ({point_result.outcome.data:.0%} busy)"
     if what == "row locks":
-        return "the locks of rows bind there"
-    return f"no resource is full (cores {point_result.outcome.cores:.0%} busy): the time of round trips binds"
+        return "row locks are the limit there"
+    return f"no resource is full (cores {point_result.outcome.cores:.0%} busy): round-trip time is the limit"
 
 
 def extrapolation(machine: CalibratedMachine, axes: Sequence[Axis]) -> list[str]:
     """Return sentences on how far each axis extends beyond the calibrated range."""
-    said = [] if machine.sessions else [f"{host_assumptions()} The band has that in it."]
+    said = [] if machine.sessions else [f"{host_assumptions()} The band includes that."]
     cores = machine.machine.number("postgres.cores")
     for axis in axes:
         numbers = [float(level) for level in axis.levels if _is_number(level)]
@@ -231,8 +231,7 @@ def extrapolation(machine: CalibratedMachine, axes: Sequence[Axis]) -> list[str]
             )
         if axis.name in (DEVICE, DATA_DEVICE) and any(level != "measured" for level in axis.levels):
             said.append(
-                "The devices are the catalogue's, not measured here: what a file system adds to their times is not"
-                " in them."
+                "The devices are the catalogue's, not measured here: their times exclude the file system's overhead."
             )
         if axis.name == BUFFERS:
             said.append(

@@ -35,7 +35,7 @@ Agree = Callable[[str], bool]
 """Function that shows a page of what would be done to other systems, and asks the user to agree."""
 
 
-RACE_NOT_RESUMED = "a race that was cut cannot go on: who is still in depends on all blocks before"
+RACE_NOT_RESUMED = "a stopped race cannot continue: which arms are still in depends on all earlier blocks"
 
 
 def aa_plan(plan: Plan) -> Plan:
@@ -244,11 +244,11 @@ def open_bench(plan: Plan, around: BenchContext) -> Bench:
     bench = kind.load_bench()(plan, around)
     reason = bench.refusal(plan)
     if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
-        reason = "it gives a network, and there are no sessions on one"
+        reason = "it gives a network, but it has no sessions that could use one"
     if reason is None and any(map(plan.device_of, plan.arms)):
         reason = _without_devices(plan, bench)
     if reason is None and plan.workload.replay and not bench.traits.replays:
-        reason = "its workload is a captured run, which is PostgreSQL's"
+        reason = "its workload is a captured run of PostgreSQL"
     if reason is None and bench.traits.no_errors and plan.workload.expects_errors():
         reason = f"it has expected_errors, and {bench.traits.no_errors}"
     if reason:
@@ -299,7 +299,7 @@ def _without_devices(plan: Plan, bench: Bench) -> str | None:
     """Return why the servers of a plan cannot be on modelled devices, or None if they can."""
     others = [arm.dsn or plan.dsn for arm in plan.arms if plan.device_of(arm) and arm.server is None]
     if not bench.traits.devices or any(dsn not in (None, *STARTABLE_ENGINES) for dsn in others):
-        return "it names a device, and only servers that dbdyno starts can be on one"
+        return "it names a device, but only servers that dbdyno starts can use one"
     for arm in plan.arms:
         check_volumes(plan.device_of(arm))
     return None

@@ -109,7 +109,7 @@ class _Work:
             written = self.phase(FILL, self.pace.limit_ns)["written_to"]
         if written < self.probe.span_bytes:
             self.save()
-            return "the time was over before everything was written once"
+            return "the time was up before everything was written once"
         if not self.over():
             self.phase(READ, self.pace.round_ns)
         rates: list[float] = []

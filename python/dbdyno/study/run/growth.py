@@ -55,8 +55,8 @@ def describe(before: RunLayout, after: RunLayout, report: dict[str, object], nex
     reason = f"a transaction takes {duration(max(each_ns))}" if any(each_ns) else "arrivals are rare"
     left = after.seconds(each_ns, next_block)
     return (
-        f"{reason}: {what} of {duration(new or 0)} instead of {duration(old or 0)}, so that each holds enough; "
-        f"about {_clock(left)} from here"
+        f"{reason}: {what} of {duration(new or 0)} instead of {duration(old or 0)}, so that each has enough "
+        f"operations; about {_clock(left)} left"
     )
 
 

@@ -64,10 +64,10 @@ class RaceRunner(Runner):
             if arm in self.race.alive and len(self.race.alive) > 1:
                 self.race.drop_arm(arm)
                 self.failed[self.names[arm]] = share
-                self.progress.note(f"{self.names[arm]} leaves: {100 * share:.3g} % of its transactions failed")
+                self.progress.note(f"{self.names[arm]} is dropped: {100 * share:.3g} % of its transactions failed")
         for one in self.race.add_block(numbers(rows, self.headline())):
             self.progress.note(
-                f"{self.names[one.arm]} leaves: {self.names[one.by]} is {one.apart.ratio:.3g} times as good "
+                f"{self.names[one.arm]} is dropped: {self.names[one.by]} is {one.apart.ratio:.3g} times as good "
                 f"({one.apart.low:.3g} to {one.apart.high:.3g})"
             )
         if len(self.race.alive) == 1:

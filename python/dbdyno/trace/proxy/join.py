@@ -150,15 +150,15 @@ def _answer(facts: JsonObject, events: list[TableRow], statements: list[TableRow
     if _share(facts) < MATCHED_LEAST:
         yield (
             f"No answer: only {_share(facts):.0%} of the time that clients waited could be matched with the server's"
-            f" (needed: {MATCHED_LEAST:.0%}). The tables hold what was matched."
+            f" (needed: {MATCHED_LEAST:.0%}). The tables show only the matched part."
         )
         return
     between_ns = client_ns - server_ns
     larger = "at the server" if server_ns >= between_ns else "between client and server, not in the database"
     yield (
         f"Clients waited {client_ns / 1e9:.3f} s, most of it {larger}: {server_ns / 1e9:.3f} s"
-        f" ({server_ns / client_ns:.0%}) the server had the call, {between_ns / 1e9:.3f} s"
-        f" ({between_ns / client_ns:.0%}) lie on the way (network, proxy, waiting for a processor to wake up on)."
+        f" ({server_ns / client_ns:.0%}) were in the server, {between_ns / 1e9:.3f} s"
+        f" ({between_ns / client_ns:.0%}) between client and server (network, proxy, waiting for a processor)."
     )
     parts = [("CPU", facts["cpu_ns"]), *((event["event"], event["total_ns"]) for event in events)]
     parts = sorted((part for part in parts if part[1]), key=lambda part: -part[1])[:3]
@@ -168,7 +168,8 @@ def _answer(facts: JsonObject, events: list[TableRow], statements: list[TableRow
     if statements:
         most = max(statements, key=lambda row: row["between_ns"])
         yield (
-            f"Most of the way was paid by {most['text'][:70]!r}: {most['between_ns'] / 1e9:.3f} s in {most['calls']:,}"
+            f"Most of the time between client and server was spent by {most['text'][:70]!r}: "
+            f"{most['between_ns'] / 1e9:.3f} s in {most['calls']:,}"
             f" calls, {most['between_p50_ns'] / 1e3:.0f} us each by the median."
         )
     yield f"Between their calls these clients thought for {facts['think_ns'] / 1e9:.3f} s."
@@ -177,14 +178,14 @@ def _answer(facts: JsonObject, events: list[TableRow], statements: list[TableRow
 def _doubts(facts: JsonObject) -> Iterator[str]:
     alone = facts["client_sessions"] - facts["sessions"]
     if alone:
-        yield f"{alone:,} of {facts['client_sessions']:,} sessions of the proxy are not in the recording."
+        yield f"{alone:,} of {facts['client_sessions']:,} sessions of the proxy are missing in the recording."
     unmatched = facts["client_calls"] - facts["calls"] - facts["without_session"]
     if unmatched:
-        yield f"{unmatched:,} calls of clients found nothing that the server did in their time."
+        yield f"{unmatched:,} client calls matched no server call at that time."
     if facts["server_unmatched"]:
-        yield f"{facts['server_unmatched']:,} of {facts['server_calls']:,} calls of the server lie in no client's call."
+        yield f"{facts['server_unmatched']:,} of {facts['server_calls']:,} server calls matched no client call."
     if facts["longer"]:
         yield (
-            f"Of {facts['longer']:,} calls the server's time was longer than the client's (it finishes after it has"
-            " answered): the client's was taken."
+            f"Of {facts['longer']:,} calls the server's time was longer than the client's (it finishes after it has "
+            "answered): the client's time was used."
         )

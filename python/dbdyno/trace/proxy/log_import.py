@@ -119,7 +119,7 @@ def _refused_files(report: Report) -> Iterator[str]:
     for file in report["files"]:
         name = Path(file["path"]).name
         if file["broken"]:
-            yield f"{name} cannot be read to its end: {file['broken']}; what precedes that is kept"
+            yield f"{name} cannot be read to its end: {file['broken']}; the part before that is kept"
         elif not file["entries"] and file["bytes"]:
             yield f"{name} is no log of PostgreSQL or MariaDB: no line has the form of an entry"
 
@@ -209,8 +209,8 @@ def _manifest(
 
 
 _DURATIONS = (
-    "a log has durations of the server: a call is that long; the time until the next one, network included, is think"
-    " time"
+    "a log has the server's durations, which are used for calls; the time until the next call, including the network, "
+    "is think time"
 )
-_VALUES = "messages are kept with their values: the run holds what clients sent"
+_VALUES = "messages are kept with their values: the run contains what clients sent"
 _ENCRYPTED = "messages are kept encrypted: trace replay and rehearse need the key (--key-file)"

@@ -21,7 +21,7 @@ def describe_reason(reason: Reason) -> str:
 def import_notes(report: Report, sources: LogSources, database: str | None) -> Iterator[str]:
     """Yield sentences about what a capture lacks, and what was assumed."""
     for one in report["unused"]:
-        left_out = "kept, but left out of a replay" if one["left_out"] else "not read" if one["unread"] else "not used"
+        left_out = "kept, but not replayed" if one["left_out"] else "not read" if one["unread"] else "not used"
         yield f"{left_out}: {describe_reason(one)}"
     named = [name for name in report["databases"] if name]
     if database is None and len(named) > 1:
@@ -40,16 +40,16 @@ def _doubts(report: Report) -> Iterator[tuple[bool, str]]:
     zone = report["zones"][0] if report["zones"] else ""
     yield (
         bool(report["zones"]),
-        f"times are {'in ' + zone if zone else 'without a zone'}: taken as UTC; --timezone names another zone",
+        f"times are {'in ' + zone if zone else 'without a zone'}: read as UTC; --timezone names another zone",
     )
-    yield report["year_assumed"], "times have no year: that of the file's last change was taken"
+    yield report["year_assumed"], "times have no year: the year of the file's last change was used"
     yield (
         report["begun_before"] > 0,
         f"sessions that were within a transaction when the log began: {report['begun_before']:,}",
     )
     yield (
         report["prepared_before"] > 0,
-        "statements prepared before the log began, or not logged as they were prepared, which are prepared again:"
+        "statements prepared before the log began, or whose preparation was not logged; a replay prepares them again:"
         f" {report['prepared_before']:,}",
     )
 
@@ -58,13 +58,13 @@ def _of_postgres(report: Report) -> Iterator[tuple[bool, str]]:
     shortest_ns = report["shortest_ns"] or 0
     yield (
         report["coarse"],
-        "times are in whole seconds (%t): think times are that coarse, statements of a session keep their order; %m has"
+        "times are in whole seconds (%t): think times are equally coarse, statements of a session keep their order; "
+        "%m has"
         " milliseconds",
     )
     yield (
         report["by_gaps"],
-        "sessions are kept apart by process, by connection lines, and by silence of an hour: %c in log_line_prefix is"
-        " exact",
+        "sessions are distinguished by process, connection lines and pauses of an hour: %c in log_line_prefix is exact",
     )
     yield (
         shortest_ns >= _SHORTEST_NS and report["executions"] >= _ENOUGH,
@@ -73,8 +73,7 @@ def _of_postgres(report: Report) -> Iterator[tuple[bool, str]]:
     )
     yield (
         report["untimed"] > 0,
-        "statements without a duration (log_duration = on logs it), which count as taking no time:"
-        f" {report['untimed']:,}",
+        f"statements without a duration (log_duration = on logs it), which count as zero time: {report['untimed']:,}",
     )
     yield (
         report["stateless"] > 0,
@@ -88,9 +87,9 @@ def _of_mariadb(report: Report, sources: LogSources) -> Iterator[tuple[bool, str
     shortest_ns = report["shortest_ns"] or 0
     yield (
         report["coarse"],
-        "times are in whole seconds: think times are that coarse, statements of a session keep their order",
+        "times are in whole seconds: think times are equally coarse, statements of a session keep their order",
     )
-    yield "general" in forms, "a general log has no durations: each statement counts as taking no time"
+    yield "general" in forms, "a general log has no durations: each statement counts as zero time"
     yield bool(forms & {"slow", "general"}), "these logs do not say which statements failed"
     yield (
         shortest_ns >= _SHORTEST_NS and report["executions"] >= _ENOUGH,

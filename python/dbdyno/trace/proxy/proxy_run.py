@@ -150,14 +150,14 @@ def warnings_of(report: JsonObject, options: ProxyOptions) -> list[str]:
     if options.key_file is not None:
         found.append("Messages are kept encrypted: trace replay and rehearse need the key (--key-file).")
     elif options.binds:
-        found.append("Messages are kept with their values (--binds): the run holds what clients sent.")
+        found.append("Messages are kept with their values (--binds): the run contains what clients sent.")
     return found
 
 
 _TROUBLES = {
     "unreachable": "{:,} connections could not reach the server.",
-    "rubbish": "{:,} connections were refused: they did not speak the protocol, or TLS that is not offered.",
-    "broken": "{:,} sessions broke off while an answer was awaited, or by an error of the network.",
+    "rubbish": "{:,} connections were refused: they did not speak the protocol, or requested TLS that is not offered.",
+    "broken": "{:,} sessions broke off while waiting for an answer, or because of a network error.",
     "lost_track": "{:,} sessions sent bytes that are not a protocol message; from there on their time is 'unobserved'.",
     "tls_refused": "{:,} connections did not agree on TLS.",
 }

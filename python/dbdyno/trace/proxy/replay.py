@@ -132,11 +132,11 @@ def count_differences(report: Mapping[str, Any]) -> int:
 
 
 _DIFFERING = {
-    "rows_differ": "{:,} statements had another number of rows",
-    "fails_now": "{:,} failed that did not fail then",
-    "failed_then": "{:,} did not fail that failed then",
+    "rows_differ": "{:,} statements returned a different number of rows",
+    "fails_now": "{:,} failed that had not failed in the capture",
+    "failed_then": "{:,} did not fail that had failed in the capture",
     "fails_otherwise": "{:,} failed with another SQLSTATE",
-    "uneven": "{:,} round trips had more or fewer answers than then",
+    "uneven": "{:,} round trips had more or fewer answers than in the capture",
 }
 
 
@@ -147,26 +147,26 @@ def sentences(report: Mapping[str, Any], options: ReplayOptions) -> list[str]:
     pace = "without think time" if options.speed == FASTEST else f"at {options.speed:g} times its speed"
     found.append(
         f"{report['turns']:,} of {report['turns_all']:,} round trips of {report['sessions']:,} sessions {pace}:"
-        f" {now_s:.2f} s, {then_s:.2f} s then."
+        f" {now_s:.2f} s, {then_s:.2f} s in the capture."
     )
     if report["outside"]:
-        first = f"; {report['set_up']:,} of them set sessions up and were done first" if report["set_up"] else ""
+        first = f"; {report['set_up']:,} of them set up sessions and were sent first" if report["set_up"] else ""
         found.append(
             f"{report['outside']:,} round trips of transactions that did not begin in this part were left out{first}."
         )
     if report["stopped"]:
         found.append(_cut(report, options))
     if report["fails_now"] and not options.writes:
-        found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
+        found.append("Sessions were read-only, so statements that write failed: --writes lets them write to a copy.")
     found.extend(key_sentences(report))
     if options.order:
         late = report["out_of_order"]
-        but = f", but {late:,} waits were given up: the server did not answer what was to come first" if late else ""
+        but = f", but {late:,} waits timed out: the server did not answer what had to be first" if late else ""
         found.append(f"{report['commits']:,} commits kept their order{but}.")
     if options.speed != FASTEST and report["late_ns"] > 100_000_000:
         found.append(
-            f"The replay fell up to {report['late_ns'] / 1e9:.2f} s behind the capture's clock: the server answered"
-            " more slowly than then."
+            f"The replay fell up to {report['late_ns'] / 1e9:.2f} s behind the capture's clock: the server answered "
+            "more slowly than in the capture."
         )
     return found
 
@@ -174,7 +174,7 @@ def sentences(report: Mapping[str, Any], options: ReplayOptions) -> list[str]:
 def _cut(report: Mapping[str, Any], options: ReplayOptions) -> str:
     """Return a sentence about the state that an incomplete replay leaves, and the next step."""
     if not options.writes:
-        return "Sessions were read-only: the database is as it was, and the replay can begin again."
+        return "Sessions were read-only: the database is unchanged, and the replay can begin again."
     return (
         f"The database has what the {report['turns']:,} round trips wrote; transactions that were open are rolled back."
         " A replay does not go on where it stopped: restore the copy, then begin again (--to ends one at a time of your"
@@ -185,19 +185,18 @@ def _cut(report: Mapping[str, Any], options: ReplayOptions) -> str:
 def _headline(report: Mapping[str, Any]) -> str:
     parts = [words.format(report[key]) for key, words in _DIFFERING.items() if report[key]]
     if report["left_out"]:
-        parts.append(
-            f"{report['left_out']:,} round trips were not kept whole (or were never answered) and were left out"
-        )
+        parts.append(f"{report['left_out']:,} round trips were incomplete (or never answered) and were left out")
     if report["broken"]:
-        parts.append(f"{report['broken']:,} sessions could not go on")
+        parts.append(f"{report['broken']:,} sessions could not continue")
     if report["stopped"]:
         parts.append("it was stopped before its end")
     uncounted = report.get("uncounted", 0)
     if not parts and uncounted:
         return (
-            f"Same answers as far as the log has them: {report['same']:,} statements ended as then; the numbers of rows"
+            f"Same answers as far as the log has them: {report['same']:,} statements ended as in the capture; the "
+            "numbers of rows"
             f" of {uncounted:,} are not in the log and were not compared."
         )
     if not parts:
-        return f"Same answers: {report['same']:,} statements ended as then, with the same numbers of rows."
+        return f"Same answers: {report['same']:,} statements ended as in the capture, with the same numbers of rows."
     return f"The answers differ from the capture's: {'; '.join(parts)}. {report['same']:,} statements ended as then."

@@ -17,9 +17,9 @@ def look_warnings(report: JsonObject) -> list[str]:
         found.append(missed)
     if report.get("gaps"):
         found.append(
-            f"Nobody looked in {report['gaps']:,} gaps, {report['gap_ns'] / 1e9:.3f} s in all, the longest"
-            f" {report['longest_ns'] / 1e6:.1f} ms: other programs had the processor. What changed meanwhile is"
-            " 'unobserved' (table looks)."
+            f"There were no looks in {report['gaps']:,} gaps, {report['gap_ns'] / 1e9:.3f} s in all, the longest"
+            f" {report['longest_ns'] / 1e6:.1f} ms: other programs had the processor. What changed in the gaps is "
+            "'unobserved' (table looks)."
         )
     if report.get("renewed"):
         found.append(f"The server restarted {report['renewed']:,} times after a crash; sessions ended there.")

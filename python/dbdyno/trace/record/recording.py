@@ -29,7 +29,7 @@ from dbdyno.trace.staging import staged_folder
 
 FORMAT = "postgresql waits"
 LOST_NOTES = "the kernel lost notes"
-UNDECODED = "changes of a wait that the code does not tell"
+UNDECODED = "changes of a wait that the code does not show"
 _MEANS = {
     "read": "looks (--mode read)",
     "sites": "probes (--mode sites)",
@@ -172,7 +172,7 @@ def warnings_of(report: JsonObject) -> list[str]:
             f" (none shown does not mean none): {said.partition(': ')[2]}. --cost-limit sets the limit, 0 lifts it."
         )
     if report.get("stopped"):
-        hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in report["stopped"] else ""
+        hint = " --cost-limit sets the limit; 0 removes it." if "the limit" in report["stopped"] else ""
         found.append(f"The recording {report['stopped']}.{hint}")
     if report.get("mode") == "read":
         from dbdyno.trace.record.looks import look_warnings
@@ -182,7 +182,8 @@ def warnings_of(report: JsonObject) -> list[str]:
         return found + _of_watchpoints(report)
     if report.get("without_fields"):
         found.append(
-            f"Calls have neither texts nor rows: probes with fields are not allowed here ({report['without_fields']})."
+            f"Calls have neither statement texts nor row counts: probes with fields are not allowed here "
+            f"({report['without_fields']})."
         )
     if report.get("trap_ns"):
         found.append(
@@ -201,11 +202,11 @@ def _of_watchpoints(report: JsonObject) -> list[str]:
             " until the next is 'unobserved'."
         )
     for why, count in report.get("refused", {}).items():
-        found.append(f"{count:,} watchpoints could not be set, and what they would have shown is missing: {why}.")
+        found.append(f"{count:,} watchpoints could not be set, and their data are missing: {why}.")
     if not report.get("with_calls") and not report.get("shed"):
         found.append(
-            "Calls are what lies between two waits for the client: the server's code does not say where it takes up"
-            " statements."
+            "A call is the time between two waits for the client: the server's code does not show where statements "
+            "begin."
         )
     if report.get("unnamed_calls"):
         found.append(
@@ -223,7 +224,7 @@ def _of_watchpoints(report: JsonObject) -> list[str]:
         )
     if report.get("trap_ns"):
         found.append(
-            f"A note of a watchpoint costs {report['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
+            f"One hit of a watchpoint costs {report['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
             f" {report['call_trap_ns'] / 1e3:.2f} us; a wait has one of them in its time (p2 of a wait is its time"
             " without it). Rows and SQLSTATEs are missing; the first milliseconds of new processes are 'unobserved'."
         )

@@ -55,4 +55,4 @@ def _headline(part: Mapping[str, Any]) -> str:
     first = rows[0]
     who = fmt.line(first.get("application") or first.get("user") or "a session", 40)
     state = fmt.line(first.get("state") or "active", 40)
-    return f"{who} ({state}) made other sessions wait {fmt.span(first['blocked'] / 1e9)} in all"
+    return f"{who} ({state}) made other sessions wait {fmt.span(first['blocked'] / 1e9)} in total"

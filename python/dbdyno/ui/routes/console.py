@@ -122,7 +122,7 @@ def _choose_subject(
     value = named or next(iter(known), "")
     if not value:
         finding = Finding(
-            "there is nothing to query",
+            "there are no runs or snapshots to query",
             next="make a run with `dbdyno run redo-size`, or take snapshots with `dbdyno snap watch`",
         )
         return None, {}, Section("problem", "Nothing here yet", findings=(finding,))
@@ -158,7 +158,7 @@ def _answer(subject: Subject, text: str) -> tuple[JsonObject, list[JsonObject]]:
         rows: list[Sequence[Any]] = list(answer.rows(MOST))
         notes = [f"left out: {one}" for one in answer.broken]
         if len(rows) == MOST:
-            notes.append(f"The first {MOST:,} rows; the command has all of them.")
+            notes.append(f"The first {MOST:,} rows; the command returns all of them.")
         names = answer.names
     return answer_model(names, rows, notes), [dict(zip(names, row, strict=True)) for row in rows]
 

@@ -19,7 +19,7 @@ from dbdyno.ui.view import View, shell_words
 
 HOW = (
     "Save it as plan.toml, read it, and run it on a copy of the server: dbdyno run plan.toml --target DSN.",
-    "dbdyno ui runs no plan.",
+    "dbdyno ui cannot run plans.",
 )
 
 

@@ -34,7 +34,7 @@ def view(request: Request) -> View:
     links = [
         (f"Last {words}", server_address("/statement", server, id=name, stretch=words)) for words in CURRENT_INTERVALS
     ]
-    links.append(("Make an experiment of it", server_address("/experiment", server, id=name, stretch=stretch.text)))
+    links.append(("Test it in an experiment", server_address("/experiment", server, id=name, stretch=stretch.text)))
     links += [
         (f"On {server_name(one)}", server_address("/statement", one, id=name)) for one in _others(request, server, name)
     ]

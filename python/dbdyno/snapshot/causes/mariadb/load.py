@@ -16,7 +16,7 @@ _SPILLS = (
         "temporary tables on disk",
         ("tmp_memory_table_size", "max_heap_table_size"),
     ),
-    ("merges", "sorts do not fit into memory", "merge passes", ("sort_buffer_size",)),
+    ("merges", "sorts do not fit in memory", "merge passes", ("sort_buffer_size",)),
 )
 
 
@@ -52,7 +52,7 @@ def connections(change: MariadbChange) -> Iterator[Cause]:
         return
     most = change.state("max_used_connections")[1]
     refused = change.status("connection_errors_max_connections")[1]
-    evidence = f"connections opened {rate_change(old, new)}; at most {most:.0f} at a time since the server started"
+    evidence = f"connections opened {rate_change(old, new)}; at most {most:.0f} open at once since the server started"
     if refused:
         evidence += f"; {rate_change(0, refused)} refused"
     yield Cause("many more connections are opened", evidence, statements_of_new_sessions(change, old, new), weight=1.5)

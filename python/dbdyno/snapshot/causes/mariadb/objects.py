@@ -118,9 +118,9 @@ def other_plans(change: MariadbChange) -> Iterator[Cause]:
         without = "{:.3g} → {:.3g}".format(*one.per_call("no_index"))
         analyzed = "; ANALYZE TABLE ran" if any(change.status("com_analyze")) else ""
         yield Cause(
-            f"many more rows are examined, by another plan or for other values: {statement_label(one)}",
+            f"many more rows are examined, because of another plan or other values: {statement_label(one)}",
             f"rows examined per call {three_digits(old)} → {three_digits(new)},"
-            f" without an index per call {without}{analyzed}",
+            f" calls without an index {without}{analyzed}",
             frozenset([number]),
             weight=1.8,
         )
@@ -134,7 +134,7 @@ def unpurged_versions(change: MariadbChange) -> Iterator[Cause]:
     age = change.after.after.facts.get("oldest_transaction_us")
     held = f"; a transaction was open for {age / 1e6:.0f} s" if age and age >= 1e6 else ""
     yield Cause(
-        "old versions of rows pile up: purge cannot follow",
+        "old row versions pile up: purge cannot keep up",
         f"history list {old:,.0f} → {new:,.0f}{held}",
         slower_at_same_work(change),
         weight=2.1,

@@ -45,7 +45,7 @@ class MariadbChange(Change):
     def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by digest, summed over all default databases, and add the texts to `texts`."""
         found = self.read_sums(interval, "DIGEST", _SUMS, "verdict = 'ok' and COUNT_STAR > 0", texts)
-        texts[OTHER_DIGEST] = "all statements that the table of digests had no room for"
+        texts[OTHER_DIGEST] = "all statements for which the digest table had no room"
         return found
 
     def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
@@ -69,7 +69,7 @@ class MariadbChange(Change):
         _, without = self.statements[statement].per_call("no_index")
         if without < LEAST_SCAN_SHARE or examined < LEAST_EXAMINED:
             return None
-        return "", f"reads a table whole: {examined:,.0f} rows examined a call"
+        return "", f"reads a whole table: {examined:,.0f} rows examined per call"
 
     def is_ours(self, text: str) -> bool:
         """Return True for a statement that a collector sends before its session is excluded from accounting."""

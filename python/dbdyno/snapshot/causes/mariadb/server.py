@@ -68,7 +68,7 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
     words = "the server was restarted" + (", its buffer pool was cold" if cold else "")
     slow = slower_at_same_work(change) if cold else frozenset[Key]()
     when = instant_text(int(change.after.after.facts["started_us"]))
-    yield Cause(words, f"pages read {three_digits(old)} a second, then {three_digits(read)}", slow, when, weight=2.7)
+    yield Cause(words, f"pages read {three_digits(old)} → {three_digits(read)} per second", slow, when, weight=2.7)
 
 
 def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
@@ -82,13 +82,13 @@ def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
     smaller = None not in size and float(size[1] or 0) < float(size[0] or 0)
     if change.was_restarted and not smaller:
         return
-    words = "the buffer pool no longer holds what is read"
+    words = "the buffer pool no longer holds the data that is read"
     if smaller:
         mib = [f"{float(one or 0) / 2**20:.3g}" for one in size]
-        words = f"the buffer pool was made smaller, {mib[0]} → {mib[1]} MiB, and no longer holds what is read"
+        words = f"the buffer pool was reduced, {mib[0]} → {mib[1]} MiB, and no longer holds what is read"
     yield Cause(
         words,
-        f"pages read {rate_change(*reads)}, {missed[0]:.2%} → {missed[1]:.2%} of those asked for",
+        f"pages read {rate_change(*reads)}, {missed[0]:.2%} → {missed[1]:.2%} of those requested",
         slower_at_same_work(change),
         weight=2.75 if smaller else 1.7,
     )

@@ -21,7 +21,7 @@ _ROOM = (
     ),
     ("log file switch (archiving needed)", "the log is full until it is archived"),
     ("log buffer space", "sessions wait for room in the log buffer"),
-    ("free buffer waits", "sessions wait for free buffers: the database writer cannot follow"),
+    ("free buffer waits", "sessions wait for free buffers: the database writer cannot keep up"),
     ("write complete waits", "sessions wait for blocks that are being written"),
 )
 _CONTENTION = (
@@ -44,9 +44,7 @@ def slow_log(change: OracleChange) -> Iterator[Cause]:
         return
     wrote = change.event("log file parallel write")
     device = _means_slower(*wrote)
-    words = (
-        "writes of the log became slow" if device else "commits wait longer, the log's writes not: processors, or LGWR"
-    )
+    words = "log writes became slow" if device else "commits wait longer, log writes do not: CPU or LGWR"
     said = f"log file sync {time_change(old.mean_ms, new.mean_ms)}, {three_digits(new.ms)} ms a second"
     said += f"; log file parallel write {time_change(wrote[0].mean_ms, wrote[1].mean_ms)}" if wrote[1].all_waits else ""
     yield Cause(words, said, weight=2.9)
@@ -59,7 +57,7 @@ def slow_reads(change: OracleChange) -> Iterator[Cause]:
         if _slower(old, new):
             said = f"{name} {time_change(old.mean_ms, new.mean_ms)}, {three_digits(new.ms)} ms a second"
             yield Cause(
-                "reads became slow: the storage takes longer for each",
+                "reads became slow: the storage takes longer for each read",
                 said,
                 change.waiting_statements("io"),
                 weight=2.75,
@@ -132,7 +130,7 @@ def busy_processors(change: OracleChange) -> Iterator[Cause]:
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()) or not slow:
         return  # calls of the other statements take as long as before
     lost = sum(_unaccounted(change.statements[n]) * change.statements[n].growth("ms") for n in slow)
-    said = f"{three_digits(lost)} ms a second more that are neither CPU nor waits of the statements"
+    said = f"{three_digits(lost)} ms per second more that are neither CPU time nor waits of the statements"
     words = "calls take longer at the same work: processors are slower, or others use them"
     yield Cause(words, said, slow, weight=2.3)
 

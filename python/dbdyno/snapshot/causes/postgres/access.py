@@ -72,7 +72,7 @@ def sparser_tables(change: Change) -> Iterator[Cause]:
         if room[1] >= MORE_BLOCKS_FACTOR * room[0] > 0 and room[1] - room[0] >= LEAST_WORK:
             came = _columns_that_came(change, key)
             yield Cause(
-                f"table {table.name} takes {three_digits(room[1] / room[0])} times the room for as many rows",
+                f"table {table.name} takes {three_digits(room[1] / room[0])} times the space for the same rows",
                 f"blocks per call {' → '.join(map(three_digits, room))}, rows of a sequential scan"
                 f" {' → '.join(f'{one:,.0f}' for one in rows)}"
                 + (f"; columns that came: {', '.join(came)}" if came else ""),
@@ -110,8 +110,8 @@ def larger_values(change: Change) -> Iterator[Cause]:
         old, new = (toast[end][key] / count for end, count in enumerate(calls))
         if new - old >= max(LEAST_WORK, 0.5 * (work[1] / calls[1] - work[0] / calls[0])):
             yield Cause(
-                f"more is read from the TOAST of {table.name}: its values are larger, or more of them are asked for",
-                f"blocks of TOAST per call {three_digits(old)} → {three_digits(new)}",
+                f"more is read from the TOAST of {table.name}: its values are larger, or more are requested",
+                f"TOAST blocks per call {three_digits(old)} → {three_digits(new)}",
                 slow,
                 weight=2.15,
             )

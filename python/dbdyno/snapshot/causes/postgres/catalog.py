@@ -39,7 +39,7 @@ def smaller_sequence_caches(change: Change) -> Iterator[Cause]:
         if slow:
             kept = f"{row['new']:,} value{'' if row['new'] == 1 else 's'}"
             yield Cause(
-                f"sequence {row['name']} keeps {kept} ready, {row['old']:,} before",
+                f"sequence {row['name']} caches {kept}; before it was {row['old']:,}",
                 f"{change.work} per call {_work(change, slow)}",
                 slow,
                 weight=2.8,

@@ -34,9 +34,7 @@ def compiled_statements(change: Change) -> Iterator[Cause]:
         old, new = (some[first].per_call(name) for name in ("jit", "ms"))
         compiling, call = f"{duration_text(old[0])} → {duration_text(old[1])}", duration_text(new[1])
         evidence = f"compiling takes {compiling} of {call} a call of {statement_label(some[first])}"
-        words = (
-            "statements are compiled (JIT) that were not" if old[0] <= 0 else "compiling statements (JIT) takes longer"
-        )
+        words = "statements are now compiled (JIT)" if old[0] <= 0 else "compiling statements (JIT) takes longer"
         yield Cause(words, "; ".join([evidence, *describe_changed_settings(change, _JIT)]), frozenset(some), weight=2.8)
 
 
@@ -73,7 +71,7 @@ def lost_workers(change: Change) -> Iterator[Cause]:
         at_work = average_sessions(change.after, "kind = 'parallel worker'")
         said = [evidence, *describe_changed_settings(change, _PARALLEL)]
         said += (
-            [f"{three_digits(at_work)} of at most {limit} workers are at work for others"]
+            [f"{three_digits(at_work)} of at most {limit} workers are busy for other sessions"]
             if limit and at_work >= 1
             else []
         )
@@ -122,7 +120,7 @@ def slow_temporary_files(change: Change) -> Iterator[Cause]:
     said = [f"a block takes {time_change(old, new)}"] if old and new else []
     said += [f"{_TEMP}: {moved[0] or '(database)'} → {moved[1] or '(database)'}"] if moved[0] != moved[1] else []
     said += [
-        f"{three_digits(first.per_call('temp')[1])} temporary blocks a call of {statement_label(first)}, as before"
+        f"{three_digits(first.per_call('temp')[1])} temporary blocks per call of {statement_label(first)}, as before"
     ]
     yield Cause("temporary files became slow", "; ".join(said), slow, weight=2.75)
 

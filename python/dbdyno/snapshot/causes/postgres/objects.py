@@ -294,7 +294,7 @@ def _moved(table: Pair, calls: list[float]) -> list[str]:
 
 
 def _fewer_indexes(change: Change, table: str) -> bool:
-    words = (f" on {table} was dropped", f"table {table} was recreated, without")
+    words = (f" on {table} was dropped", f"table {table} was recreated without")
     return any(word in cause.words for cause in dropped_indexes(change) for word in words)
 
 
@@ -371,7 +371,7 @@ def _old_transaction(change: Change) -> str:
         return ""
     who = " of ".join(filter(None, (longest["usename"], longest["application"])))
     held = duration_text(longest["open"] / 1e6)
-    return f"; a transaction was open for {held} ({who}, {longest['state']}): what it may see stays"
+    return f"; a transaction was open for {held} ({who}, {longest['state']}): rows that it may see stay"
 
 
 def _turned_off(change: Change, key: Hashable) -> bool:

@@ -117,13 +117,13 @@ class PostgresChange(Change):
         """
         known, found = processors_of_intervals(self.before, self.after), []
         if known is not None and max(one.others for one in known) >= CROWDED_SHARE * known[1].cores:
-            found.append(f"the host was not the server's alone: {describe_processors(*known)}")
+            found.append(f"other processes used the host: {describe_processors(*known)}")
         count = len(self.renumbered & self.statements.keys())
         if count:
             whose = "1 statement has" if count == 1 else f"{count} statements have"
             found.append(
-                f"{whose} another identifier than before, and the same text: a table was recreated, or the server is"
-                " another version; before and after are compared by the text"
+                f"{whose} another identifier than before but the same text: a table was recreated, or the server's "
+                "version changed; they are matched by their text"
             )
         return found
 

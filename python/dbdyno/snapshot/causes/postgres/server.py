@@ -48,8 +48,8 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
     sampled = seen >= 0.3 and seen >= 3 * seen_old
     if not timed and not sampled:
         return
-    said = [f"a sync took {time_change(*means)}, {three_digits(busy[1])} ms of syncs a second"] if timed else []
-    said += [f"sessions waiting for one {seen_old:.2g} → {seen:.2g} on average"] if sampled else []
+    said = [f"a sync took {time_change(*means)}, {three_digits(busy[1])} ms of syncs per second"] if timed else []
+    said += [f"sessions waiting for a sync {seen_old:.2g} → {seen:.2g} on average"] if sampled else []
     waited_ms = 1000 * (seen - seen_old) if looks else busy[1] - busy[0]
     weight = OUTSIDE_WEIGHT if _exceeds_statement_time(change, waited_ms) else 2.9
     yield Cause("syncs of the WAL became slow", "; ".join(said), weight=weight)
@@ -144,9 +144,7 @@ def _holders(interval: Interval) -> str:
         f" from seen where (at_us, blocker) not in (select (at_us, session) from seen)"
     )
     count, idle, who = rows[0]["n"], rows[0]["idle"], rows[0]["who"]
-    return (
-        f"; for a session that was idle in a transaction ({who})" if count and idle >= LEAST_WAIT_SHARE * count else ""
-    )
+    return f"; the holder was idle in a transaction ({who})" if count and idle >= LEAST_WAIT_SHARE * count else ""
 
 
 def _sampled(interval: Interval, waits: str) -> tuple[float, frozenset[int]]:
@@ -179,7 +177,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
         return
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()):
         return  # calls of the other statements take as long as before
-    evidence = f"sessions at work and waiting for nothing {old:.2g} → {new:.2g} on average, as sampled"
+    evidence = f"active sessions that wait for nothing {old:.2g} → {new:.2g} on average, as sampled"
     words = "processors are slower, or others use them"
     if known is not None:
         words, evidence = "processors are slower", f"{evidence}; {describe_processors(*known)}"
@@ -216,7 +214,7 @@ def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterat
     ):
         return
     slow = frozenset(n for n, (was, now) in zip(same, times_ms, strict=True) if now >= LONGER_FACTOR * was)
-    evidence = f"{describe_processors(old, new)}; at the same work calls take {after / before:.2g} times as long"
+    evidence = f"{describe_processors(old, new)}; for the same work, calls take {after / before:.2g} times as long"
     yield Cause("calls take longer at the same work: others use the processors", evidence, slow, weight=2.3)
 
 
@@ -252,7 +250,7 @@ def checkpoints(change: Change) -> Iterator[Cause]:
             old_wal, new_wal = (side.get("wal_bytes", 0.0) for side in change.totals("pg_stat_wal", "wal_bytes"))
             evidence = f"{rate_change(old, new)}; WAL {old_wal / 1e6:.3g} → {new_wal / 1e6:.3g} MB a second"
             slow = frozenset(n for n, one in change.statements.items() if one.is_slower() or _writes_pages(one))
-            yield Cause("checkpoints follow each other: the WAL asks for them", evidence, slow, weight=2.5)
+            yield Cause("checkpoints follow each other because of the WAL volume", evidence, slow, weight=2.5)
 
 
 def _writes_pages(pair: Pair) -> bool:

@@ -73,9 +73,9 @@ def _count(slow: frozenset[Key]) -> str:
     if not slow:
         return ""
     return (
-        "1 of its statements takes longer since"
+        "1 of its statements takes longer since then"
         if len(slow) == 1
-        else f"{len(slow)} of its statements take longer since"
+        else f"{len(slow)} of its statements take longer since then"
     )
 
 

@@ -22,7 +22,7 @@ def waits_for_standbys(change: Change) -> Iterator[Cause]:
     old, new = (average_sessions(one, "event = 'SyncRep'") for one in (change.before, change.after))
     if new < LEAST_WAITING or new < LEAST_FACTOR * old:
         return
-    said = [f"sessions waiting for it {old:.2g} → {new:.2g} on average", _how_far(change)]
+    said = [f"sessions waiting for a standby {old:.2g} → {new:.2g} on average", _how_far(change)]
     yield Cause("commits wait for a standby", "; ".join(filter(None, said)), weight=2.95)
 
 
@@ -46,14 +46,14 @@ def _how_far(change: Change) -> str:
     if last is None:
         return "no standby is connected"
     lag = duration_text(1000 * _lag_s(last))
-    return f"standby {_name(last)} replays {lag} later than it is written here{_receives(last)}"
+    return f"standby {_name(last)} replays the WAL {lag} after it is written here{_receives(last)}"
 
 
 def _receives(row: Row) -> str:
     """Return an explanation if a standby received WAL but does not replay it, so the cause is there; else ''."""
     flush, replay = (float(row.get(f"{what}_lag") or 0) for what in ("flush", "replay"))
     held = replay > 2 * flush and replay > 1e6
-    return ", and has received it: a statement there that conflicts, or its disk, holds it back" if held else ""
+    return ", and has received it: a conflicting statement or the disk there delays the replay" if held else ""
 
 
 def _rows(interval: Interval) -> list[Row]:

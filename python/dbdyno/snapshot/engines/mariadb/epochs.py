@@ -29,10 +29,10 @@ def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
         why = "another server answers at this address"
         return dict.fromkeys(_scopes(), Verdict("failover", why, after["started_us"]))
     if abs(after["started_us"] - before["started_us"]) > JITTER_US:
-        why = "the server was started again: its counters began at zero"
+        why = "the server was restarted: its counters began at zero"
         return dict.fromkeys(_scopes(), Verdict("restart", why, after["started_us"]))
     if _emptied(interval):
-        why = "the table of digests was emptied"
+        why = "the digest table was emptied"
         return {("statements", None): Verdict("reset", why)}
     return {}
 

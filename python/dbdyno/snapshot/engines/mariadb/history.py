@@ -220,7 +220,7 @@ def _stamp(at: datetime) -> str:
 def _notes(history: History) -> list[str]:
     calls = sum(one.calls for one in history.counted)
     notes = [
-        f"the server remembers the last {len(history.executed):,} of {calls:,} executions that it counted"
+        f"the server kept the last {len(history.executed):,} of {calls:,} executions that it counted"
         " (performance_schema_events_statements_history_long_size)"
     ]
     if history.cut:
@@ -229,6 +229,6 @@ def _notes(history: History) -> list[str]:
         )
     if history.textless:
         notes.append(
-            f"not used: {history.textless:,} executions of prepared statements, whose text it does not remember"
+            f"not used: {history.textless:,} executions of prepared statements, whose text the server did not keep"
         )
     return notes

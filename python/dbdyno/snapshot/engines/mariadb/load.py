@@ -30,8 +30,8 @@ _LINES = (
     ("time in statements", ("query_time",), "ns", 1e9),
     ("pages asked for", ("innodb_buffer_pool_read_requests",), "count", 1),
     ("pages read", ("innodb_buffer_pool_reads",), "count", 1),
-    ("rows read by a key", ("handler_read_key",), "count", 1),
-    ("rows read by a scan", ("handler_read_rnd_next",), "count", 1),
+    ("rows read by key", ("handler_read_key",), "count", 1),
+    ("rows read by scans", ("handler_read_rnd_next",), "count", 1),
     ("rows inserted", ("handler_write",), "count", 1),
     ("rows updated", ("handler_update",), "count", 1),
     ("rows deleted", ("handler_delete",), "count", 1),
@@ -89,9 +89,9 @@ def throughput(interval: Interval, top: int) -> Part:
         "Database throughput",
         [table("", _THROUGHPUT, [server, *([] if missing else _databases(interval))])],
         about="tps: COMMIT and ROLLBACK statements; statements that commit by themselves are in"
-        " qps. hitrate: 1 - innodb_buffer_pool_reads / read_requests. lio_ps: pages asked for;"
-        " rd_ps: read from disk. rows_ps: rows read by handlers. Of a database: what was counted"
-        " on its tables, and statements of sessions that had it as default; pages are counted for"
+        " qps. hitrate: 1 - innodb_buffer_pool_reads / read_requests. lio_ps: pages requested;"
+        " rd_ps: read from disk. rows_ps: rows read by handlers. For one database: counts on its tables, and "
+        "statements of sessions that had it as default; pages are counted for"
         " the server only.",
         not_measured=lacks,
         notes=_boundaries(interval),
@@ -136,7 +136,7 @@ def profile(interval: Interval, top: int) -> Part:
     """Return the section LOAD PROFILE, per second and per statement."""
     found = status(interval)
     values = [(label, sum_of(found, *names), unit, factor) for label, names, unit, factor in _LINES]
-    about = "the whole server, without the statements of the snapshots themselves"
+    about = "the whole server, except the statements of the snapshots themselves"
     return load_profile(interval, values, found.get("questions"), of="statement", about=about)
 
 
@@ -160,7 +160,7 @@ def tables(interval: Interval, top: int) -> Part:
         "tables",
         "Most accessed tables by pct of tuples",
         [table("", shown, rows, top=top)],
-        about="rows that went over the handler; the times include waiting for locks and disk",
+        about="rows that passed through the handler; the times include waits for locks and disk",
         not_measured=[missing_measurement("hits and reads by table", "MariaDB counts pages for the server only")],
     )
 
@@ -189,7 +189,7 @@ def indexes(interval: Interval, top: int) -> Part:
             table("Most read", columns("index:text table:text rows_read read_time:ns rows_changed"), used, top=top),
             table("Not read in this interval", columns("index:text table:text read_ever"), unused, top=top),
         ],
-        about="read_ever: since the server started. A unique index guards even unread.",
+        about="read_ever: since the server started. A unique index is useful even if it is not read.",
     )
 
 
@@ -216,6 +216,6 @@ def files(interval: Interval, top: int) -> Part:
             "update performance_schema.setup_instruments set enabled = 'YES', timed = 'YES'"
             " where name like 'wait/io/file/%'"
         )
-        lacks, notes = [missing_measurement("file access", "no instrument wait/io/file is on", step)], []
+        lacks, notes = [missing_measurement("file access", "no instrument wait/io/file/% is enabled", step)], []
     shown_rows = table("", shown, rows, top=top)
     return section("io", "I/O by who and what", [shown_rows], not_measured=lacks, notes=notes)

@@ -74,8 +74,8 @@ def waits(interval: Interval, top: int) -> Part:
         "waits",
         "Waits by class and event",
         tables,
-        about="aas: average active sessions, as sampled. A session that waits for"
-        " nothing the server tells of counts as CPU.",
+        about="aas: average active sessions, as sampled. A session that waits for nothing that the server reports "
+        "counts as CPU.",
         not_measured=[*lacks, *_switched_off(interval.after.facts)],
         notes=notes,
     )
@@ -108,15 +108,15 @@ def _switched_off(facts: Mapping[str, Any]) -> Iterator[MissingMeasurement]:
     """Yield an entry for each measurement that is missing because an instrument or a consumer is disabled."""
     if not facts.get("waits_current"):
         yield missing_measurement(
-            "file access and latches of single sessions: they are in CPU",
-            "the consumer events_waits_current is off",
+            "file access and latches per session: they count as CPU",
+            "the consumer events_waits_current is disabled",
             CONSUMER.format("events_waits_current"),
         )
     if not facts.get("waits_timed"):
         yield missing_measurement(
             "latches (wait/synch)",
-            "no such instrument is on",
-            "enable wait/synch/% in performance_schema.setup_instruments; it costs",
+            "no such instrument is enabled",
+            "enable wait/synch/% in performance_schema.setup_instruments; it costs time",
         )
 
 
@@ -157,9 +157,9 @@ def statements(interval: Interval, top: int) -> Part:
     ]
     notes = []
     if any(row["statement"] == OTHER_DIGEST for row in rows):
-        notes.append("the table of digests was full: raise performance_schema_digests_size")
+        notes.append("the digest table was full: raise performance_schema_digests_size")
     lost = unknown_rows_table(interval, view, "DIGEST", top, "verdict <> 'ok'")
-    about = "share: of all statements' time. Statements are counted when they end."
+    about = "share: of the time of all statements. Statements are counted when they end."
     return top_statements(_SQL, rows, texts, top, lost, rest=OTHER_DIGEST, about=about, notes=notes)
 
 

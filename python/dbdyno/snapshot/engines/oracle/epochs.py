@@ -25,14 +25,14 @@ def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
         ("resetlogs", "failover", "the database was opened with resetlogs"),
         ("instance_number", "failover", "another instance answers at this address"),
         ("host_name", "failover", "the instance runs on another host"),
-        ("started", "restart", "the instance was started again: its counters began at zero"),
+        ("started", "restart", "the instance was restarted: its counters began at zero"),
     ):
         if before.get(name) != after.get(name):
             verdict = Verdict(word, f"{why} ({before.get(name)}, now {after.get(name)})")
             return {(scope, None): verdict for scope in SCOPES}
     lost = _aged_out(interval)
     if lost:
-        why = f"{lost} statements aged out of the shared pool"
+        why = f"{lost} statements were aged out of the shared pool"
         return {("statements", None): Verdict("evicted", why)}
     return {}
 

@@ -42,7 +42,7 @@ class OracleLive(Live):
         ("redo", "redo", "bytes_per_s"),
         ("hard parses", "hard_parses", "per_s"),
     )
-    lacks = ("top SQL is not read here: adding up V$SQLSTATS costs too much; see dbdyno snap report",)
+    lacks = ("top SQL is not shown here: summing V$SQLSTATS costs too much; see dbdyno snap report",)
 
     def __init__(self, dsn: str, options: Options) -> None:
         self._address = address(dsn)

@@ -38,7 +38,7 @@ def script(name: str) -> Script:
     text = files("dbdyno.snapshot.engines.oracle").joinpath("sql", f"{name}.sql").read_text("utf-8")
     head = _VIEW.search(text)
     grants = _GRANTS.search(text)
-    assert head is not None and grants is not None, f"{name}.sql has no head"
+    assert head is not None and grants is not None, f"{name}.sql has no header"
     columns = tuple(Column(*found.groups()) for found in _COLUMN.finditer(text))
     sql = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     return Script(name, head[1], head[2], head[3], columns, grants[1], sql)

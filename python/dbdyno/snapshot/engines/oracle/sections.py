@@ -108,7 +108,7 @@ def throughput(interval: Interval, top: int) -> Part:
         "Database throughput",
         [table("", _THROUGHPUT, [row])],
         about="tps: user commits and rollbacks. hitrate: 1 - physical reads cache / (consistent"
-        " gets from cache + db block gets from cache). rows_ps: rows by scans and by rowid.",
+        " gets from cache + db block gets from cache). rows_ps: rows read by scans and by rowid.",
     )
 
 
@@ -167,7 +167,7 @@ def waits(interval: Interval, top: int) -> Part:
             ),
             *_sampled(interval, top),
         ],
-        about="foreground sessions; share: of the waits and the CPU time together",
+        about="foreground sessions; share: of the sum of waits and CPU time",
     )
 
 
@@ -234,7 +234,7 @@ def statements(interval: Interval, top: int) -> Part:
     texts = statement_texts(interval)
     rows = [row | {"begins": statement_beginning(texts.get(row["statement"]))} for row in rows]
     lost = unknown_rows_table(interval, "sql", "sql_id", top, "executions is null")
-    about = "share: of the elapsed time of all statements still in the shared pool"
+    about = "share: of the total elapsed time of the statements still in the shared pool"
     return top_statements(_SQL, rows, texts, top, lost, about=about)
 
 
@@ -269,8 +269,8 @@ def provenance(interval: Interval, top: int) -> Part:
 
 
 NEVER_RUN = (
-    "dbdyno's queries for Oracle follow the public reference; they were never run against an instance by its makers."
-    " `dbdyno snap check --target oracle://...` shows what this one takes"
+    "dbdyno's queries for Oracle follow the public reference; its makers never ran them against an instance."
+    " `dbdyno snap check --target oracle://...` shows which of them this instance accepts"
 )
 ORDER = (
     ("throughput", throughput),

@@ -78,14 +78,14 @@ def _cluster(interval: Ends) -> Verdict | None:
         how = (
             "the server ended without a clean shutdown"
             if restarted
-            else "a server process was killed, and the server began again"
+            else "a server process was killed, and the server reinitialized"
         )
         return Verdict("crash", f"statistics were lost at {instant_text(lost)}: {how}", lost)
     if restarted:
         why = f"the server was restarted at {instant_text(started)}; the counters were kept"
         return Verdict("restart", why, started)
     if _moved(old, new, "in_recovery") or _moved(old, new, "timeline"):
-        why = "the standby was promoted; its counters go on"
+        why = "the standby was promoted; its counters continue"
         return Verdict("ok", why)
     return None
 
@@ -93,7 +93,7 @@ def _cluster(interval: Ends) -> Verdict | None:
 def _how(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return why the system identifier differs; pg_upgrade, for example, creates a new cluster with new statistics."""
     words = upgraded(old, new)
-    return f"it was {words}, or replaced; its statistics began again" if words else "the system identifier is another"
+    return f"it was {words}, or replaced; its statistics restarted" if words else "the system identifier is different"
 
 
 def upgraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -156,7 +156,7 @@ def _reset_databases(interval: Ends) -> Iterator[tuple[tuple[str, str | None], V
     for row in rows:
         if not row["fell"] and _was_kept(interval, row["datid"]):
             continue
-        how = "pg_stat_reset()" if row["fell"] else "a reset of one table or of all"
+        how = "pg_stat_reset()" if row["fell"] else "a reset of one table or of all tables"
         verdict = Verdict("reset", f"{how} in {row['datname']} at {instant_text(row['at'])}", row["at"])
         for scope in ("database", "objects"):
             yield (scope, str(row["datid"])), verdict
@@ -226,7 +226,7 @@ def _statements(interval: Ends, cluster: Verdict | None) -> Verdict | None:
         0
     ]["n"]
     if gone:
-        return Verdict("evicted", f"{gone} entries of pg_stat_statements were pushed out or reset")
+        return Verdict("evicted", f"{gone} entries of pg_stat_statements were evicted or reset")
     return None
 
 
@@ -236,7 +236,7 @@ def _by_info(interval: Ends, info: str) -> Verdict | None:
     if was != at:
         return Verdict("reset", f"pg_stat_statements was reset at {instant_text(at)}", at)
     if old != new:
-        return Verdict("evicted", f"pg_stat_statements pushed entries out {new - old} times")
+        return Verdict("evicted", f"pg_stat_statements evicted entries {new - old} times")
     return None
 
 

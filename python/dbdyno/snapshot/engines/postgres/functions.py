@@ -40,10 +40,10 @@ def functions(interval: Interval, top: int) -> Part:
             table("Of triggers, by time", _FUNCTIONS, triggers, top=top),
             unknown_rows_table(interval, VIEW, name, top),
         ],
-        about="time: in the function and all that it called; self: in itself. A function that the planner puts into"
-        " its query is not counted.",
+        about="time: in the function and all functions that it called; self: only in itself. A function that the "
+        "planner inlines is not counted.",
         not_measured=[_untracked(tracked, bool(rows))],
-        notes=[] if rows or tracked == "none" else ["no function that is tracked was called"],
+        notes=[] if rows or tracked == "none" else ["no tracked function was called"],
     )
 
 
@@ -52,5 +52,5 @@ def _untracked(tracked: str | None, any_seen: bool) -> MissingMeasurement | None
         return None
     if tracked == "pl":
         return missing_measurement("functions in SQL and C", "track_functions is pl", "track_functions = all")
-    some = " for the role of these snapshots; other sessions count" if any_seen else ""
+    some = " for the role of these snapshots; the sessions of others may count them" if any_seen else ""
     return missing_measurement("functions", f"track_functions is {tracked}{some}", "track_functions = all")

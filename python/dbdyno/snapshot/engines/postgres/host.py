@@ -88,7 +88,7 @@ def processors_of_intervals(before: Interval, after: Interval) -> tuple[Processo
 def describe_processors(old: Processors, new: Processors) -> str:
     """Return in words how processors were used in two intervals."""
     return (
-        f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
+        f"other programs used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
         f" the server {old.server:.2g} → {new.server:.2g}"
     )
 

@@ -34,8 +34,8 @@ def throughput(interval: Interval, top: int) -> Part:
         "throughput",
         "Database throughput",
         [table("", _THROUGHPUT, rows), table("Further, by database", _MORE, rows), _sessions(interval, rows)],
-        about="tps: commits per second without our own. hitrate: blks_hit / (blks_hit + blks_read)."
-        " lio_ps: blocks asked for; rd_ps: those not found in shared buffers. rows_ps: tup_returned"
+        about="tps: commits per second, except dbdyno's. hitrate: blks_hit / (blks_hit + blks_read)."
+        " lio_ps: blocks requested; rd_ps: those not found in shared buffers. rows_ps: tup_returned"
         " + tup_fetched. aas: active_time per elapsed time, average active sessions. Sessions"
         " are counted when they begin; abandoned: the client was lost; fatal: a fatal error; killed: by an operator.",
         not_measured=[
@@ -121,8 +121,8 @@ def _boundaries(interval: Interval) -> list[str]:
         open_ones = end.facts.get("long_transactions")
         if open_ones:
             notes.append(
-                f"{open_ones} transactions were open for more than 5 s in snapshot {end.number}:"
-                " what they did is counted when they end"
+                f"{open_ones} transactions were open for more than 5 s in snapshot {end.number}: their work is "
+                "counted when they end"
             )
     return notes
 
@@ -171,7 +171,7 @@ def profile(interval: Interval, top: int) -> Part:
         interval,
         floats,
         (totals["transactions committed"] or 0) + (totals["transactions rolled back"] or 0),
-        about="all databases together; a transaction is a commit or a rollback",
+        about="total of all databases; a transaction is a commit or a rollback",
         notes=_left_out(totals),
     )
 
@@ -180,8 +180,8 @@ def _left_out(totals: Row) -> list[str]:
     """Return a note on the databases that are missing from the sums."""
     if totals["whole"]:
         return []
-    names = ", ".join(totals["lost"] or ()) or "what all databases share"
-    return [f"{names}: no known difference, left out of the sums of transactions, blocks, rows and sessions"]
+    names = ", ".join(totals["lost"] or ()) or "shared objects"
+    return [f"{names}: the difference is not known; left out of the sums of transactions, blocks, rows and sessions"]
 
 
 def _log(interval: Interval) -> list[tuple[str, Any, str, float]]:

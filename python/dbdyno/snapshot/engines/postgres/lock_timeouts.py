@@ -91,10 +91,10 @@ def shorten_lock_timeout(connection: Connection) -> str:
     except psycopg.Error:
         if connection.broken:
             raise
-        return "who holds the lock could not be asked"
+        return "the lock's holder could not be queried"
     said = [
         f"session {pid} of {user}{f' ({application})' if application else ''}, {state}"
         f"{'' if seconds is None else f', its transaction {seconds} s old'}, holds {_SYSTEM.get(number, number)}"
         for pid, number, user, application, state, seconds in rows
     ]
-    return "; ".join(said) or "the lock was given back meanwhile"
+    return "; ".join(said) or "the lock has been released since"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VIEW = "pg_stat_statements"
 
 _WAYS = ("read", "write")
-SINCE = "; after a reset a statement has at least what was counted from then on"
+SINCE = "; after a reset, a statement has at least what was counted since the reset"
 _ORDERS = (
     ("By time", "time", "calls time:ns share:ratio mean:ns sd:ns rows database:text user:text"),
     ("By calls", "calls", "calls share_calls:ratio:share time:ns mean:ns sd:ns rows database:text"),
@@ -105,8 +105,8 @@ def statements(interval: Interval, top: int) -> Part:
         top,
         unknown_rows_table(interval, VIEW, "queryid::varchar", top),
         further=[_latency(interval, rows, top)],
-        about="share: of the time of all statements but dbdyno's own. sd: standard deviation over the interval's calls,"
-        " where there are two or more. Statements are counted when they end.",
+        about="share: of the time of all statements except dbdyno's. sd: standard deviation over the interval's calls,"
+        " if there were two or more. Statements are counted when they end.",
         not_measured=_not_measured(interval, rows),
         notes=notes_on_statements(interval, ours),
     )
@@ -262,7 +262,7 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[MissingMeasuremen
         missing_timing(interval, "time of reads"),
         None
         if "wal_bytes" in has
-        else missing_measurement("WAL by statement", "this version counts none", "PostgreSQL 13 or later"),
+        else missing_measurement("WAL by statement", "this version does not count it", "PostgreSQL 13 or later"),
         None
         if "statement_texts" in interval.after.views
         else missing_measurement("texts", "they were left out (--redact)"),
@@ -282,7 +282,7 @@ def notes_on_statements(interval: Interval, ours: list[Row]) -> list[str]:
     used = int(interval.query(f"select count(*) as n from {interval.ends(VIEW)[1]}")[0]["n"])
     most = setting(interval, "pg_stat_statements.max") or ""
     if most.isdigit() and used >= 0.9 * int(most):
-        notes.append(f"{used} of {most} entries are in use (pg_stat_statements.max): new statements push others out")
+        notes.append(f"{used} of {most} entries are in use (pg_stat_statements.max): new statements evict others")
     verdict = interval.verdict("statements")
     if verdict.word != "ok":
         notes.append(f"{verdict.word}: {verdict.why}" + (SINCE if verdict.word == "reset" else ""))

@@ -78,7 +78,7 @@ def tables(interval: Interval, top: int) -> Part:
         "tables",
         "Most accessed tables",
         [
-            table("by pct of tuples", _MOST, known, top=top),
+            table("by share of tuples", _MOST, known, top=top),
             table("Scans and changes", _ACCESS, known, top=top),
             table("By blocks read", _READ, _most(known, "read"), top=top),
             table("By blocks asked for", _FETCHED, _most(known, "asked"), top=top),
@@ -87,9 +87,9 @@ def tables(interval: Interval, top: int) -> Part:
             unknown_rows_table(interval, views[0], relation_name("", has_several_databases(interval)), top),
         ],
         about="tuples: rows read by sequential scans, fetched by index, inserted, updated, deleted."
-        " read and hit: blocks of the table and of its indexes; asked for: both, with those of TOAST."
+        " read and hit: blocks of the table and of its indexes; asked for: read plus hit, including TOAST."
         " size: relpages, as of the last vacuum or analyze. scanned: sequential scans times size.",
-        notes=[f"{idle} tables were not touched"] if idle else [],
+        notes=[f"{idle} tables were not accessed"] if idle else [],
     )
 
 
@@ -148,8 +148,8 @@ def indexes(interval: Interval, top: int) -> Part:
             table("Not scanned", _UNUSED, unused, top=top),
             unknown_rows_table(interval, views[0], "indexrelname", top),
         ],
-        about="not scanned: neither primary key nor unique nor constraint, no scan in the interval;"
-        " scans_ever: since the statistics began",
+        about="not scanned: no scan in the interval, and not a primary key, unique index or constraint; scans_ever: "
+        "since the statistics began",
         notes=[
             *quiet,
             *(["an index that is idle here may serve queries on a standby"] if unused and not started else []),
@@ -225,7 +225,7 @@ def vacuum(interval: Interval, top: int) -> Part:
         [
             table("", _VACUUM, rows, top=top),
             table("Most dead rows", _DEAD, dead, top=min(top, 5)),
-            table("Most modified since their analyze", _MODIFIED, modified, top=min(top, 5)),
+            table("Most modified since their last analyze", _MODIFIED, modified, top=min(top, 5)),
             table("Wrap-around", _AGE, _ages(interval)),
         ],
         not_measured=[
@@ -233,7 +233,7 @@ def vacuum(interval: Interval, top: int) -> Part:
             if "total_vacuum_time" in has
             else missing_measurement(
                 "time of vacuum and analyze",
-                "this version does not add it up",
+                "this version does not sum it",
                 "PostgreSQL 18 or later; or log_autovacuum_min_duration",
             ),
         ],

@@ -50,8 +50,8 @@ def replication(interval: Interval, top: int) -> Part:
             _logical(interval),
             _subscriptions(interval),
         ],
-        about="behind: WAL that is written here and not yet sent, or not yet replayed there. Lags are those of the"
-        " last commits that the standby confirmed; on an idle server there is none.",
+        about="behind: WAL that was written here but not yet sent, or not yet replayed there. Lags are those of the "
+        "last commits that the standby confirmed; an idle server shows none.",
         notes=notes,
     )
 
@@ -127,7 +127,7 @@ def _replay(interval: Interval) -> list[Row]:
     if done is not None and start is not None and interval.verdict("cluster").word != "failover":
         add("replayed", done - start, "bytes")
     if done is not None and new.get("received_bytes") is not None:
-        add("received and not replayed", max(0, new["received_bytes"] - done), "bytes")
+        add("received but not replayed", max(0, new["received_bytes"] - done), "bytes")
     if new.get("replayed_us") is not None:
         add("age of the last transaction replayed", max(0, new["at_us"] - new["replayed_us"]) * 1000, "ns")
     return rows

@@ -56,7 +56,7 @@ def io(interval: Interval, top: int) -> Part:
         "io",
         "I/O by who and what",
         [table("", _IO, rows, top=max(top, 20))],
-        about="operations may cover several blocks; hits: blocks found in shared buffers",
+        about="one operation can cover several blocks; hits: blocks found in shared buffers",
         not_measured=[missing_timing(interval, "time of reads and writes")],
     )
 

@@ -51,7 +51,7 @@ def settings(interval: Interval, top: int) -> Part:
             table("Not the default, at the end", _SET, rows),
             table("Storage parameters of tables and indexes", _STORAGE, _storage(interval), top=max(top, 20)),
         ],
-        about="values and units as pg_settings has them. A setting in which a password may stand is hidden.",
+        about="values and units as pg_settings has them. Settings that may contain a password are hidden.",
         notes=notes if changed else [*notes, "no setting changed"],
     )
 
@@ -89,7 +89,7 @@ def extensions(interval: Interval, top: int) -> Part:
     missing = interval.missing_reason(view)
     if missing:
         older = [end.number for end in (interval.before, interval.after) if view not in end.views]
-        why = f"snapshot {older[0]} was taken without" if older else missing[0]
+        why = f"snapshot {older[0]} was taken without them" if older else missing[0]
         return section("extensions", title, not_measured=[missing_measurement("extensions", why, missing[1])])
     name = "coalesce(a.datname, b.datname) || ': ' || " if has_several_databases(interval) else ""
     before, after = interval.ends(view)

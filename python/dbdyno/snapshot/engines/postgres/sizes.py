@@ -52,7 +52,7 @@ def sizes(interval: Interval, top: int) -> Part:
             table("Indexes by growth", _INDEXES, indexes, top=top),
         ],
         about="databases and tablespaces: their files. Tables and indexes: relpages, which vacuum, analyze and index"
-        " builds bring up to date; growth: between the two ends. A table's size is without its indexes and TOAST.",
+        " builds bring up to date; growth: between the two snapshots. A table's size excludes its indexes and TOAST.",
         not_measured=lacks,
         notes=_notes(interval, *grown),
     )
@@ -62,17 +62,17 @@ def _why(interval: Interval, view: str, missing: tuple[str, str | None]) -> tupl
     """Return why a view is missing and the next step; snapshots of older versions do not have the view at all."""
     for end in (interval.before, interval.after):
         if view not in end.views:
-            return f"snapshot {end.number} was taken without", "take new snapshots"
+            return f"snapshot {end.number} was taken without them", "take new snapshots"
     return missing
 
 
 def _notes(interval: Interval, tables: int, indexes: int) -> list[str]:
     notes = []
     if interval.has("pg_class") and not tables and not indexes:
-        notes.append("no table and no index changed its relpages")
+        notes.append("relpages changed for no table or index")
     record = interval.after.views.get("pg_database")
     if record is not None and not record["elapsed_ns"] and not record.get("problem"):
-        notes.append("sizes of databases and tablespaces are of an earlier snapshot of the same watch")
+        notes.append("sizes of databases and tablespaces are from an earlier snapshot of the same watch")
     return notes
 
 

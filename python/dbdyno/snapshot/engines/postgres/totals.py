@@ -51,8 +51,8 @@ def totals(interval: Interval, top: int) -> Part:
             table("By role", columns("of:text:role" + _shown(interval, has)), by_role, top=top),
             table("Compiling (JIT), by database", _JIT, _jit(interval, has, names), top=top),
         ],
-        about="of statements at the top level, without dbdyno's own whose text is known; statements: that were called."
-        " blocks: shared, hit and read. local: of temporary tables, hit and read.",
+        about="top-level statements, except dbdyno's whose text is known; statements: those that were called."
+        " blocks: shared, hit and read. local: blocks of temporary tables, hit and read.",
         notes=[] if by_database else ["no statement ended"],
     )
 

@@ -48,10 +48,10 @@ def _verdict(model: Model, run: Run, comparisons: list[BlockComparison]) -> Verd
         seen = sum(own["ops"] for own in model["arms"])
         return {
             "decision": "unclear",
-            "headline": "The cells saw no redo write in any turn: was the database at work?"
+            "headline": "The cells saw no redo write in any turn: was the database idle?"
             if not seen and model["race"] == []
-            else "These cells do not count FL_RQ_TM_W and FL_RQ_W, so they cannot tell what a redo "
-            "write takes without the flash log.",
+            else "These cells do not count FL_RQ_TM_W and FL_RQ_W, so they cannot show how long a redo write takes "
+            "without the flash log.",
             "sentences": [],
         }
     verdict = decide({names[1]: comparisons}, baseline=names[0], headline=_HEADLINE)
@@ -61,7 +61,7 @@ def _verdict(model: Model, run: Run, comparisons: list[BlockComparison]) -> Verd
         return _noise(rows)
     said = [sentence for sentence in verdict.sentences if sentence != verdict.headline]
     if verdict.decision == "unclear":
-        said.append("Longer turns even out what the load does in bursts: --set turn=10min, or longer.")
+        said.append("Longer turns even out bursts in the load: --set turn=10min, or longer.")
     return {"decision": verdict.decision, "headline": verdict.headline, "sentences": said}
 
 
@@ -243,7 +243,7 @@ def _work(turns: list[list[Turn]]) -> Gate:
         "redo writes enough",
         least >= WRITES_LEAST,
         f"{least:,.0f} in the smallest turn",
-        "the database must be at work during the whole run; longer turns: --set turn=10min",
+        "keep the database busy during the whole run; lengthen the turns: --set turn=10min",
         code="writes",
     )
 
@@ -265,7 +265,7 @@ def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
         "the plan took effect",
         shares[True] > shares[False],
         f"{text}with it off",
-        "is the objective one that enforces the plan, is the database named as the cells name it?",
+        "check that the objective enforces the plan and that the database has the name that the cells use",
         code="switched",
         because=f"the plan did not take effect: {text}with it off",
     )
@@ -292,7 +292,7 @@ def _identity(turns: list[list[Turn]]) -> Gate:
         "disk first + flash first = redo writes served",
         not broken if known else None,
         f"in {known - broken} of {known} turns, exactly",
-        "the counters of a cell are of several moments: read the shares with care",
+        "a cell's counters come from several moments: treat the shares with caution",
         code="counters",
     )
 
@@ -307,8 +307,8 @@ def _conditions(run: Run, blocks: list[Block]) -> list[Caution]:
     for mark, times in marks.items():
         found.append(_warning("cell left out", f"{mark} (in {times} block(s))", "the other cells count"))
     if len(run.blocks()) < run.manifest.blocks_planned:
-        text = f"{len(run.blocks())} of {run.manifest.blocks_planned} blocks are whole"
-        found.append(_warning("cut short", text, "start it again for more"))
+        text = f"{len(run.blocks())} of {run.manifest.blocks_planned} blocks are complete"
+        found.append(_warning("cut short", text, "start the run again for more"))
     return found
 
 

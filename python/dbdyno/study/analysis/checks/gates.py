@@ -31,7 +31,7 @@ RISKY = {
     "synchronous_commit": "commits do not wait for the disk",
     "full_page_writes": "less redo is written than a durable server writes",
     "innodb_flush_log_at_trx_commit": "commits do not wait for the disk",
-    "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
+    "innodb_doublewrite": "a partly written page cannot be repaired after a crash",
 }
 UNSAFE_VALUES = ("off", "0", "2")
 """Values of the `RISKY` settings that make them unsafe: with 0 or 2, a commit does not wait for the flush."""
@@ -133,7 +133,7 @@ def withhold_verdict(model: Model, without: dict[str, WithheldVerdict]) -> None:
 def busy_processor_sentences(gates: Sequence[Gate]) -> list[str]:
     """Return the sentences to put before the answer if other programs used the processors."""
     at_fault = [gate for gate in gates if gate.code == "processors" and gate.ok is False]
-    return [f"O{gate.text[1:]}: on a free machine the answer may be another." for gate in at_fault]
+    return [f"O{gate.text[1:]}: on an idle machine the answer may differ." for gate in at_fault]
 
 
 def condition_warnings(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
@@ -265,7 +265,7 @@ def _open_loop(gate_input: GateInput) -> Iterator[Gate]:
         yield gates.Gate(
             "no arrival dropped",
             False,
-            f"{said} were dropped: every quantile looks better than it was",
+            f"{said} were dropped: the true quantiles are worse than those shown",
             ARRIVALS.next,
             code="dropped",
         )
@@ -352,7 +352,7 @@ def _invariants(blocks: list[Block]) -> Iterator[Gate]:
             f"looked at in {looked}, exactly" if not broken else f"broken in {broken} blocks",
             "this is a defect of dbdyno: please report it",
             code="invariants",
-            because=f"{name} is broken in {broken} blocks: a defect of dbdyno",
+            because=f"{name} does not hold in {broken} blocks: a defect of dbdyno",
         )
 
 
@@ -375,7 +375,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
         yield _warning(
             "busy client",
             f"the load generator used {cpu / wall:.1f} of {cores} cores",
-            "fewer sessions, or run dbdyno on another machine than the engine",
+            "use fewer sessions, or run dbdyno on a different machine from the engine",
         )
     if (spent := client_cost.sentence(measures)) is not None:
         yield _warning("client CPU", spent, "it is part of every latency; where it differs, so do the clients")
@@ -383,8 +383,8 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
     if lost:
         yield _warning(
             "reconnects",
-            f"{lost} connection(s) were lost and opened again",
-            "look into the engine's log; the blocks are marked",
+            f"{lost} connection(s) were lost and reopened",
+            "check the engine's log; the blocks are marked",
         )
     first = [own["first_error"] for b in blocks for own in b.report["arms"] if own["first_error"]]
     number = sum(arm.total("failed") for arm in measures.arms)
@@ -401,19 +401,19 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
                 yield _warning(
                     "not durable",
                     f"{setting['name']} = {str(setting['value']).lower()}: {RISKY[setting['name']]}",
-                    "say so wherever you show these numbers",
+                    "mention this wherever you show these numbers",
                 )
         if facts.get("data_in_memory"):
             yield _warning(
                 "memory file system",
-                "the data lie in memory: there is no disk to wait for",
+                "the data are in memory: there is no disk to wait for",
                 "set TMPDIR to a folder on a disk",
             )
     yield from logs.warnings(run)
     if len(blocks) < run.manifest.blocks_planned and not run.manifest.has("race"):
         yield _warning(
             "cut short",
-            f"{len(blocks)} of {run.manifest.blocks_planned} blocks are whole",
+            f"{len(blocks)} of {run.manifest.blocks_planned} blocks are complete",
             f"finish it: dbdyno run --resume {run.id}",
         )
 

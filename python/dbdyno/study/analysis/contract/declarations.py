@@ -126,7 +126,7 @@ class Metric:
     words: str | None = documented_field()
     smallest_visible: float | None = documented_field()
     blocks_needed: int | None = documented_field()
-    tell_low: int | None = documented_field("blocks in all that would tell a difference of the threshold from none")
+    tell_low: int | None = documented_field("blocks in total needed to tell a difference of the threshold from none")
     tell_high: int | None = documented_field("null: over 1,000")
 
 
@@ -157,7 +157,7 @@ class Failure:
     vendor_code: int | None = documented_field("the engine's own number of the error, where it has one (MariaDB)")
     condition: str | None = documented_field("the engine's own name for that number, such as ER_DUP_ENTRY")
     message: str | None = documented_field("what the engine said, without values")
-    expected: bool | None = documented_field("whether the plan calls it an outcome")
+    expected: bool | None = documented_field("whether the plan declares it an outcome")
     failed: int | None = documented_field()
     tried: int | None = documented_field()
 
@@ -168,7 +168,7 @@ class Gate:
 
     name: str | None = documented_field()
     code: str | None = documented_field()
-    ok: bool | None = documented_field("true, false, or null where it is not known")
+    ok: bool | None = documented_field("true, false, or null if it is not known")
     text: str | None = documented_field()
     next: str | None = documented_field()
     arm: str | int | None = documented_field("empty: the whole run")
@@ -182,7 +182,7 @@ class Caution:
     code: str | None = documented_field()
     text: str | None = documented_field()
     next: str | None = documented_field()
-    count: int | None = documented_field("how many like it")
+    count: int | None = documented_field("how many similar ones")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,19 +190,19 @@ class Method:
     """How the run was measured."""
 
     sentences: list[str] | None = documented_field()
-    overhead: dict[str, object] | None = documented_field("what watching cost: `text`, `ratio`, `low`, `high`")
+    overhead: dict[str, object] | None = documented_field("cost of watching: `text`, `ratio`, `low`, `high`")
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """The whole file analysis.json."""
 
-    schema: int | None = documented_field("1; the version of what stands here")
+    schema: int | None = documented_field("1; the version of this format")
     kind: str | None = documented_field(KINDS)
     run: RunFacts | None = documented_field("", RunFacts)
     verdict: Verdict | None = documented_field("", Verdict)
     why: list[Explanation] | None = documented_field(
-        "per compared arm, what made the difference; of one arm its time:", Explanation
+        "per compared arm, what made the difference; for a single arm, its time:", Explanation
     )
     arms: list[Arm] | None = documented_field("per arm, over all operations that count:", Arm)
     metrics: list[Metric] | None = documented_field("per arm and metric:", Metric)
@@ -290,7 +290,7 @@ class Analysis:
     warnings: list[Caution] | None = documented_field("", Caution)
     method: Method | None = documented_field("", Method)
     engine: JsonObject | None = documented_field(
-        "`facts` and `settings` of the engine (the first, where arms have several)"
+        "`facts` and `settings` of the engine (the first engine, if arms have several)"
     )
 
 

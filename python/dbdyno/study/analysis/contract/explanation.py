@@ -25,7 +25,7 @@ class Reason:
     low: float | None = documented_field("jackknife over blocks")
     high: float | None = documented_field()
     share: float | None = documented_field("of the whole")
-    evidence: list[str] | None = documented_field("figures with their place")
+    evidence: list[str] | None = documented_field("figures with their source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Explanation:
     level: float | None = documented_field()
     blocks: int | None = documented_field()
     causes: list[Reason] | None = documented_field("up to three, largest first, waits for the client last", Reason)
-    rest: float | None = documented_field("what the causes leave unexplained")
+    rest: float | None = documented_field("the part that the causes leave unexplained")
     rest_share: float | None = documented_field()
-    withheld: str | None = documented_field("why no cause is named; empty where some are looked for")
+    withheld: str | None = documented_field("why no cause is named; empty if causes are searched for")
     next: str | None = documented_field()
     arm: int | None = documented_field()
     notes: list[str] | None = documented_field()

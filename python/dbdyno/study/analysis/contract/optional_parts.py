@@ -20,13 +20,13 @@ class Race:
     low: float | None = documented_field()
     high: float | None = documented_field()
     level: float | None = documented_field()
-    blocks: int | None = documented_field("that the interval is over")
+    blocks: int | None = documented_field("blocks that the interval covers")
     prevented: int | None = documented_field()
     outliers: int | None = documented_field()
     flash_outliers: int | None = documented_field()
-    passed: dict[str, int] | None = documented_field("on cells: writes that passed it by, by reason")
+    passed: dict[str, int] | None = documented_field("on cells: writes that bypassed it, by reason")
     served_ns: float | None = documented_field("on cells: time of a write that raced")
-    request_ns: float | None = documented_field("on cells: of any redo write")
+    request_ns: float | None = documented_field("on cells: time of any redo write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Order:
 
     engine: str | None = documented_field()
     lines: int | None = documented_field("rows of the largest table")
-    floor_ns: float | None = documented_field("of the same flow over next to nothing")
+    floor_ns: float | None = documented_field("time of the same flow over almost no rows")
     written: Ratio | None = documented_field("the bad order to the good one, both as written:", Ratio)
     given_back: Ratio | None = documented_field("the bad order optimized to as written:", Ratio)
     left: Ratio | None = documented_field("the bad order to the good one, both optimized:", Ratio)
@@ -65,7 +65,7 @@ class Database:
     low: float | None = documented_field()
     high: float | None = documented_field()
     level: float | None = documented_field()
-    blocks: int | None = documented_field("that the interval is over")
+    blocks: int | None = documented_field("blocks that the interval covers")
     wait_ns: float | None = documented_field("for the turn that resource management gives, per I/O")
 
 
@@ -96,19 +96,19 @@ class Device:
 class Volume:
     """A modelled device below a server that dbdyno started; its times are collected since it was mounted."""
 
-    arms: list[int] | None = documented_field("numbers of the arms on it")
+    arms: list[int] | None = documented_field("numbers of the arms that use it")
     carries: str | None = documented_field("`data and log`, `data` or `log`")
     device: str | None = documented_field()
     settings: JsonObject | None = documented_field("its changed parameters")
-    direct_io: bool | None = documented_field("the kernel keeps nothing")
-    polls: bool | None = documented_field("its mount polls for requests")
-    floor_ns: int | None = documented_field("cost of a request through the kernel, taken off each")
+    direct_io: bool | None = documented_field("the kernel caches nothing")
+    polls: bool | None = documented_field("whether its mount polls for requests")
+    floor_ns: int | None = documented_field("the kernel's cost per request, subtracted from each")
     reads: float | None = documented_field("in the blocks that count")
     writes: float | None = documented_field()
     flushes: float | None = documented_field()
     read_p50_ns: float | None = documented_field("as modelled")
     write_p50_ns: float | None = documented_field()
-    late_p50_ns: float | None = documented_field("how much later than modelled replies left")
+    late_p50_ns: float | None = documented_field("how much later than modelled the replies were sent")
     late_p99_ns: float | None = documented_field()
     late_max_ns: float | None = documented_field()
 
@@ -125,37 +125,35 @@ class Resources:
     read_calls: float | None = documented_field("calls that read from files")
     write_calls: float | None = documented_field("calls that write to files")
     read_bytes: float | None = documented_field("from the storage, not from the file system's cache")
-    write_bytes: float | None = documented_field(
-        "to the storage, or to be written there later, in whole pieces of the cache"
-    )
-    log_bytes: float | None = documented_field("of the engine's log, by its position: where arms take turns")
+    write_bytes: float | None = documented_field("bytes to the storage, now or later, in whole cache folios")
+    log_bytes: float | None = documented_field("of the engine's log, from its position; only where arms take turns")
     blocks: float | None = documented_field(
-        "that its statements touched: where arms take turns and statements are counted"
+        "that its statements touched; only where arms take turns and statements are counted"
     )
-    blocks_read: float | None = documented_field("of these, not found in shared_buffers")
-    temp_blocks: float | None = documented_field("of temporary files, read and written")
-    plans: float | None = documented_field("how often its statements were planned: where the server counts that too")
-    plan_ns: float | None = documented_field("what planning them took")
+    blocks_read: float | None = documented_field("of these blocks, not found in shared_buffers")
+    temp_blocks: float | None = documented_field("blocks of temporary files, read and written")
+    plans: float | None = documented_field("how often its statements were planned, if the server counts it")
+    plan_ns: float | None = documented_field("time that planning them took")
     executions: float | None = documented_field(
-        "how often statements ran that have plans: with `plans`, how many took a kept one"
+        "executions of statements that have plans; with `plans`, how many used a cached plan"
     )
     kept_statements: int | None = documented_field(
-        "statements that a session kept at its end: of plans with `statement_cache`"
+        "statements that a session still kept at its end; only for plans with `statement_cache`"
     )
-    kept_bytes: int | None = documented_field("their memory, of PostgreSQL alone")
+    kept_bytes: int | None = documented_field("their memory; PostgreSQL only")
     session_bytes: int | None = documented_field("all memory of that session")
-    kept_whole: int | None = documented_field("0: there were more than the server listed")
+    kept_whole: int | None = documented_field("0: there were more statements than the server listed")
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
     """An operational law: an identity between counted quantities."""
 
-    arm: int | None = documented_field("null where it is of the whole run")
+    arm: int | None = documented_field("null if it is for the whole run")
     law: str | None = documented_field("`Little`, `utilisation` or `forced flow`")
     left: float | None = documented_field(
-        "sessions in a transaction, requests at a disk; CPU of server and load as a share; syncs and commits that"
-        " clients saw"
+        "sessions in a transaction, requests at a disk; CPU of server and load as a share; syncs and commits as "
+        "clients saw them"
     )
     right: float | None = documented_field(
         "sessions, requests that the disk counted; share of the processors in use; what the server counted"

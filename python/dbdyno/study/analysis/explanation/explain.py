@@ -31,15 +31,15 @@ BLOCKS_LEAST = 4
 """Smallest number of blocks from which an interval is computed."""
 _OWN = {
     "CPU": "CPU of the server's sessions",
-    "ready": "time ready to run: for a processor, or on the way to the client",
-    "queue": "waiting for a free session: the load comes faster than it is served",
+    "ready": "time ready to run: waiting for a processor, or for the network to the client",
+    "queue": "waiting for a free session: requests arrive faster than they are served",
     "lock": "sessions wait for each other's locks: {}",
-    "network": "the server waits for its client ({}): what the client does between two messages, and the way to it",
-    "workers": "sessions wait for their own parallel workers ({}): what these wait for is not in it",
+    "network": "the server waits for its client ({}): the client's work between two messages, and the network",
+    "workers": "sessions wait for their own parallel workers ({}): the waits of the workers are not included",
 }
 _OF_PROGRAMS = {
     "CPU": "CPU of the programs",
-    "ready": "time that a program was on no processor: it waited for one, for files, or for an answer to what it asked",
+    "ready": "time that a program was not on a processor: it waited for a processor, for files, or for an answer",
 }
 
 
@@ -130,7 +130,7 @@ def _lack(split: Split) -> tuple[str, str] | None:
             continue
         known = side.exact or side.programs  # there are no waits to sample, or all were timed
         if not side.looks and not known:
-            return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
+            return (f"the waits of {side.name} were not sampled", "activity_hz = 10 under [watch] samples them")
         if not known and side.looks < LOOKS_LEAST:
             return (
                 f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say"
@@ -138,7 +138,7 @@ def _lack(split: Split) -> tuple[str, str] | None:
                 "a longer run, more sessions, or a larger activity_hz under [watch]",
             )
         if not known and not side.samples and not side.cpu_count.sum():
-            return (f"neither a wait nor CPU of {side.name} was seen: nothing says where its time went", "")
+            return (f"neither waits nor CPU of {side.name} were seen, so it is not known where its time went", "")
         if not np.isfinite(side.mean(np.ones(side.blocks, dtype=bool))):
             return (f"no transaction of {side.name} succeeded", "")
     if split.blocks < BLOCKS_LEAST:
@@ -192,9 +192,7 @@ def _counter_sentences(
 def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]:
     """Return sentences on counters that differ in the slower arm, if its waits show too little to name a cause."""
     known = _open_reasons(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
-    return tuple(
-        f"Counted otherwise, though how much of the time it is was not seen: {one.words}." for one in known[:MOST]
-    )
+    return tuple(f"Counters differ, but their share of the time was not seen: {one.words}." for one in known[:MOST])
 
 
 def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
@@ -282,7 +280,7 @@ def _cause(
     if split.other.read:
         place = "waits, read from the server's memory"
     if split.other.programs:
-        place = "the kernel's account of each program"
+        place = "the kernel's accounting for each program"
     evidence: tuple[str, ...] = (f"a transaction: {'; '.join(parts)} ({place})",)
     if reason is not None:
         return Cause(reason.code, reason.about, reason.words, *amount, share, (*reason.evidence, *evidence))
@@ -305,8 +303,8 @@ def _name(split: Split, at: int) -> str:
 
 
 _DEARER = (
-    "Waits were timed by watchpoints, since probes, which cost a tenth, were refused: `dbdyno doctor` says what would"
-    " allow them."
+    "Waits were timed by watchpoints, because probes, which cost a tenth of that, were refused: `dbdyno doctor` says "
+    "how to allow them."
 )
 
 
@@ -322,12 +320,12 @@ def _notes(split: Split) -> tuple[str, ...]:
     if paid_ns := split.other.probes_ns:
         one = "watchpoint" if split.other.watchpoints else "probe"
         paid = (
-            f"Waits are exact, without the price of their own {one}; {one}s took {duration(paid_ns)} of CPU a"
-            " transaction (counted, at the price measured when they were set), of all arms alike."
+            f"Waits are exact, without the cost of their {one}; {one}s took {duration(paid_ns)} of CPU per "
+            "transaction (counted, at the cost measured when they were set), equally in all arms."
         )
         return (paid, _DEARER) if split.other.watchpoints else (paid,)
     if split.other.read:
         return (_READ,)
     if split.other.exact or split.other.programs:
         return ()
-    return ("Waits are sampled; CPU is what the host counted, where it is this one.",)
+    return ("Waits are sampled; CPU is what the host counted, if the server runs on this host.",)

@@ -84,14 +84,14 @@ def _checkpoints(pair: Pair) -> Reason | None:
         return Reason(
             "checkpoint",
             "checkpoints",
-            f"{found}, and their writes and syncs stand before those of the sessions",
+            f"{found}, and their writes and syncs delay those of the sessions",
             (f"{place} (metrics: checkpoint write and sync time)",),
         )
     written = f", {size(wal[0])} of WAL instead of {size(wal[1])}" if wal else ""
     return Reason(
         "checkpoint",
         "checkpoints",
-        f"{found}; pages go whole into the WAL after each",
+        f"{found}; after each, full pages are written to the WAL",
         (
             f"a transaction: {number(pages[0])} full-page images instead of {number(pages[1])}{written}"
             " (metrics: checkpoint counters, pg_stat_wal)",
@@ -214,7 +214,7 @@ def _processor(pair: Pair) -> Reason | None:
         "processor",
         f"sessions are ready to run and wait for a processor with {pair.slow}",
         (
-            f"CPU of its own for a transaction: {duration(pair.cpu[0])} instead of {duration(pair.cpu[1])}; others on"
+            f"its own CPU per transaction: {duration(pair.cpu[0])} instead of {duration(pair.cpu[1])}; others on"
             f" this host used {others[0]:.2g} processors instead of {others[1]:.2g} (metrics: /proc/stat)",
         ),
     )

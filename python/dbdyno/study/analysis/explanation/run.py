@@ -25,16 +25,16 @@ KINDS = ("experiment", "aa", "sweep")
 PROCESSES = ("flow", "load")
 """Workloads of long-lived processes that time themselves; no server sessions are sampled during them."""
 TURNS = (
-    "Work was not counted: this server counts that of all arms together where they alternate in slices."
-    ' switch = "turns" under [schedule] counts it arm by arm.'
+    "Work was not counted: if arms alternate in slices, this server's counters cover all arms together."
+    ' Set switch = "turns" under [schedule] to count the work of each arm.'
 )
 LATE = (
-    "Work was not counted: this server's sessions hand on what they counted once a second."
-    ' turn = "3s" under [schedule] counts most of it.'
+    "Work was not counted: this server's sessions publish their counters only once a second."
+    ' Set turn = "3s" under [schedule] to count most of it.'
 )
 """Next steps (`TURNS`, `LATE`) if CPU is named as a cause and it is unknown whether the work was the same."""
 
-UNSAMPLED = "a run was imported, and files of other programs contain no waits"
+UNSAMPLED = "a run was imported from another program, whose files contain no waits"
 """Reason why no cause is named in an imported run."""
 
 

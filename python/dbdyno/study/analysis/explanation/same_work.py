@@ -23,7 +23,7 @@ WORK_MEASURES = {
     "rows_read": "rows read",
     "rows_written": "rows written",
     "rows_sorted": "rows sorted",
-    "rows_temporary": "rows put in temporary tables",
+    "rows_temporary": "rows inserted into temporary tables",
     "blocks": "blocks touched",
 }
 """Units in which work is counted, by the names that `Pair.values` takes."""

@@ -62,7 +62,7 @@ def growth_reason(pair: Pair) -> Reason | None:
             "growth",
             plain_name(name),
             f"table {plain_name(name)} grew: a scan reads {number(a_scan[0])} rows with {pair.slow} instead of"
-            f" {number(a_scan[1])}, and it is read as often",
+            f" {number(a_scan[1])}, with the same number of scans",
             _read(pair, name, slow, fast),
         )
     return None
@@ -144,7 +144,7 @@ def _by_scan(slow: ObjectCounters, fast: ObjectCounters) -> str:
     if "rows_scanned" in slow.per:
         rows = slow.per["rows_scanned"], fast.per.get("rows_scanned", 0.0)
         return f"a transaction reads {number(rows[0])} rows {SCANNED} instead of {number(rows[1])}"
-    return f"the table is scanned whole {number(_scans(slow))} times a transaction instead of {number(_scans(fast))}"
+    return f"the whole table is scanned {number(_scans(slow))} times per transaction instead of {number(_scans(fast))}"
 
 
 def _missing_index(pair: Pair, table: str) -> str:
@@ -182,7 +182,7 @@ def _use_of(counters: ObjectCounters) -> float:
 
 
 def _read(pair: Pair, name: str, slow: ObjectCounters, fast: ObjectCounters) -> tuple[str, ...]:
-    rows = f"{plain_name(name)}, a transaction: {number(_rows(slow))} rows read instead of {number(_rows(fast))}, "
+    rows = f"{plain_name(name)}, per transaction: {number(_rows(slow))} rows read instead of {number(_rows(fast))}, "
     if pair.counts is not None and "rows_by_index" in slow.per:
         by = slow.per["rows_by_index"], fast.per.get("rows_by_index", 0.0)
         place = pair.counts[0].sources("tables")

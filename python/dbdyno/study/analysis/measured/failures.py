@@ -120,6 +120,6 @@ def differing_failures(measures: Measures, failures: Failures, threshold: float)
             gate = equal_losses(own, usual, words, threshold)
             apart += [gate.text] if gate.ok is False else []
         if apart:
-            next_step = "keep in mind that these times belong to different outcomes"
+            next_step = "note that these times belong to different outcomes"
             found.append({"code": "expected errors", "text": "; ".join(apart), "next": next_step})
     return found

@@ -181,7 +181,7 @@ def _commits(connection: Any, listed: list[list[int]], blocks: list[Block]) -> L
         return None
     seen = float(commits or statements or transactions)
     off = seen / counted - 1
-    says = f"Clients saw {seen:,.0f} commits, the server counted {counted:,.0f} in their database"
+    says = f"Clients saw {seen:,.0f} commits; the server counted {counted:,.0f} in their database"
     return {
         "arm": None,
         "law": "forced flow",
@@ -197,7 +197,7 @@ def warnings(rows: list[LawRow]) -> list[Caution]:
     return [
         {
             "code": "law",
-            "text": f"{row['law']} does not hold, so something was not seen: {row['sentence']}",
+            "text": f"{row['law']} does not hold, so something was not counted: {row['sentence']}",
             "next": "look for other clients of this database and other programs on this host, and run again",
         }
         for row in rows

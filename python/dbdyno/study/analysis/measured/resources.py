@@ -248,8 +248,8 @@ def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     if not known:
         return []
     if not cold:
-        return ["All arms were hot: hardly anything was read from the storage."]
-    others = "; the others were hot" if len(cold) < len(known) else ""
+        return ["All data were in memory: arms read hardly anything from the storage."]
+    others = "; the other arms read hardly anything" if len(cold) < len(known) else ""
     shown = ", ".join(cold[:ARMS_REPORTED]) + " ..." * (len(cold) > ARMS_REPORTED)
     return [f"Sessions read from the storage with {shown}{others}."]
 

@@ -76,8 +76,8 @@ def warnings(rows: list[VolumeRow]) -> list[Caution]:
         if times and late > LATE_SHARE * min(times):
             found[f"{row['device']} {row['carries']}"] = {
                 "code": "late device",
-                "text": f"1 of 100 replies of {row['device']} ({row['carries']}) left {late / 1e3:,.0f} us late or"
-                f" later; half of its requests take {min(times) / 1e3:,.0f} us or less",
+                "text": f"1 of 100 replies of {row['device']} ({row['carries']}) were sent {late / 1e3:,.0f} us late or"
+                f" more; half of its requests take {min(times) / 1e3:,.0f} us or less",
                 "next": "run it on an idle machine with a core to spare, or choose a slower device",
             }
     return list(found.values())

@@ -145,7 +145,7 @@ def _verdict(figures: Model, phases: list[Model]) -> Model:
         return {
             "decision": decisions.NO_VERDICT,
             "headline": "The probe ended before the first round of overwriting.",
-            "sentences": ["Give it more time (--for), or fewer bytes (--file-size)."],
+            "sentences": ["Give it more time (--for) or a smaller file (--file-size)."],
         }
     ratio = f", {then / first:.3g} times" if first else ""
     before = f"first write {duration(first)}, " if first else ""
@@ -154,7 +154,7 @@ def _verdict(figures: Model, phases: list[Model]) -> Model:
     if figures["after"] is not None:
         decision, headline = "measured", f"Steady after {counted}: {words}."
     else:
-        decision, headline = decisions.UNCLEAR, f"Not steady after {counted}: {words} in the last of them."
+        decision, headline = decisions.UNCLEAR, f"Not steady after {counted}: {words} in the last rounds."
     sentences = []
     if figures["range"] is not None:
         way = "rise" if figures["rise"] > 0 else "fall"
@@ -164,8 +164,8 @@ def _verdict(figures: Model, phases: list[Model]) -> Model:
             f" ({percent(figures['rise_most'])} % at most)."
         )
     elif figures["after"] is None:
-        sentences.append(f"Steady is decided on {figures['window']} rounds; there were fewer.")
-    sentences.append(f"Overwriting wrote {figures['written_times']:.3g} times the size of what it wrote to.")
+        sentences.append(f"A steady state needs {figures['window']} rounds; there were fewer.")
+    sentences.append(f"Overwriting wrote {figures['written_times']:.3g} times the size of the file or device.")
     if len(figures["reads_ns"]) == 2:
         early, late = figures["reads_ns"]
         sentences.append(f"A read took {duration(early)} before overwriting and {duration(late)} after it.")
@@ -175,17 +175,17 @@ def _verdict(figures: Model, phases: list[Model]) -> Model:
 def _warnings(run: Run, about: Model, figures: Model) -> list[Model]:
     found = []
     if run.manifest.target["host"].get("data_in_memory"):
-        found.append(("memory", "The file lay in memory: these are no times of a device.", "name a path on a disk"))
+        found.append(("memory", "The file was in memory: these times are not a device's.", "name a path on a disk"))
     if figures["overwrite_ns"] is not None and figures["written_times"] < 1:
         text = (
-            f"All rounds together wrote {figures['written_times']:.2g} times the size: a flash device may not have had"
-            " to erase anything yet."
+            f"All rounds together wrote {figures['written_times']:.2g} times the size: a flash device may not have "
+            "erased any block yet."
         )
         found.append(("written", text, "longer rounds: --round 60s"))
     share = about.get("share")
     if share is not None and share < SHARE_LEAST:
-        text = f"The file is {share * 100:.2g} % of its file system: how a full device behaves is not in these figures."
-        found.append(("share", text, "a larger --file-size, or a device of its own with --destroy"))
+        text = f"The file is {share * 100:.2g} % of its file system: these figures do not show a full device."
+        found.append(("share", text, "use a larger --file-size, or a separate device with --destroy"))
     if "direct" not in str(about.get("sync")):
         text = "Requests went through the page cache: reads came from memory, and writes may have been merged."
         found.append(("page cache", text, "--sync direct"))

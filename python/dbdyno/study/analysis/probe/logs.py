@@ -55,8 +55,7 @@ def warnings(run: Run) -> Iterator[Caution]:
         if log["sync"] == "direct":
             yield {
                 "code": "not durable",
-                "text": f"{name} writes with direct alone: a device with a volatile cache may "
-                "lose what it acknowledged",
+                "text": f"{name} writes only with direct: a device with a volatile cache may lose acknowledged writes",
                 "next": "use --sync direct+dsync, which flushes the device's cache",
             }
 
@@ -192,7 +191,7 @@ def race_sentences(log: LogRow) -> Iterator[str]:
     if race["skipped_busy"]:
         yield (f"{race['skipped_busy']:,} writes went to the first path only, because the second was too far behind.")
     if race["held_back"]:
-        yield f"{race['held_back']:,} writes waited until the first path was less far behind."
+        yield f"{race['held_back']:,} writes waited until the first path had caught up."
 
 
 def _cost(logs: list[LogRow]) -> str:

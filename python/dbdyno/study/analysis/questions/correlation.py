@@ -170,7 +170,7 @@ def _verdict(rows: list[PropertyCorrelation], statements: list[CorrelatedStateme
     if own is None:
         return {
             "decision": "unclear",
-            "headline": "The hit ratio is the same for all statements; nothing can be said of it.",
+            "headline": "The hit ratio is the same for all statements, so no correlation can be computed.",
             "sentences": ["Run with a smaller cache: --set shared_buffers=8MB."],
         }
     found = own["q"] < LEVEL
@@ -194,7 +194,7 @@ def _verdict(rows: list[PropertyCorrelation], statements: list[CorrelatedStateme
             )
     sentences.append(ASSUMPTION)
     if fallen:
-        sentences.append(f"{fallen} statement(s) were pushed out or reset meanwhile: left out.")
+        sentences.append(f"{fallen} statement(s) were evicted or reset during the run: left out.")
     return {
         "decision": "found" if found else "not found",
         "headline": headline,
@@ -232,5 +232,5 @@ def _too_few(n: int) -> VerdictRow:
     return {
         "decision": "unclear",
         "headline": f"Only {n} statements ran {CALLS_MIN} times or more; a correlation needs {STATEMENTS_MIN}.",
-        "sentences": ["Run longer, or while more is going on."],
+        "sentences": ["Run longer, or under more load."],
     }

@@ -113,7 +113,7 @@ def _left_to_wait_for(columns: Columns) -> list[str]:
     if share > 0.9:
         return [
             "Nearly all of a transaction's redo was still to be flushed when its commit began "
-            f"({share:.0%} at the median): the log writer had not been ahead of it."
+            f"({share:.0%} at the median): the log writer had written almost nothing before."
         ]
     return [
         f"At the median {share:.0%} of a large transaction's redo was still to be flushed when "
@@ -134,7 +134,7 @@ def _wal_buffers(model: Model, fit: CurveFit) -> list[str]:
     if abs(bend - size) > NEAR * size:
         return []
     return [
-        f"The bend lies near wal_buffers = {text}: beyond it a session must write log pages "
+        f"The bend is near wal_buffers = {text}: beyond it a session must write log pages "
         "itself while it inserts, so less is left for the commit to write."
     ]
 

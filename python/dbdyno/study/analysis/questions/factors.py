@@ -260,10 +260,10 @@ def _interaction_text(first: str, second: str, mine: list[str], yours: list[str]
         for at in (interaction.least, interaction.most)
     )
     if interaction.is_none:
-        return f"{first} and {second} act on their own: {step} is {most}, and about as much at every {first}"
+        return f"{first} and {second} do not interact: {step} is {most}, and about as much at every {first}"
     if interaction.is_certain:
-        return f"{first} and {second} act on each other: {step} is {least} and {most}"
-    return f"whether {first} and {second} act on each other is not known: {step} is {least}, {most}"
+        return f"{first} and {second} interact: {step} is {least} and {most}"
+    return f"it is not known whether {first} and {second} interact: {step} is {least}, {most}"
 
 
 def _fill(factors: Mapping[str, Any], arms: list[ArmRow], headline: str) -> None:

@@ -67,11 +67,11 @@ def law_of(
 
 def _law_sentence(factor: str, law: Law, last: float, word: Word) -> str:
     if not law.holds:
-        return f"no simple law: the nearest, {law.law}, misses a level by {100 * law.farthest:.0f} %"
+        return f"no simple law fits: the nearest, {law.law}, misses a level by {100 * law.farthest:.0f} %"
     off = f"within {max(100 * law.farthest, 0.1):.2g} %"
     p = law.parameters
     if law.law == "usl":
-        words = f"scalability law: {_range(p['g'], _FOUR)} a second by one, contention {_percent(p['s'])}, "
+        words = f"scalability law: {_range(p['g'], _FOUR)} a second with one, contention {_percent(p['s'])}, "
         words += f"coherence {_percent(p['k'])}"
         if math.isfinite(p["peak"].value):
             beyond = f", beyond the {last:g} that were run" if p["peak"].value > last else ""

@@ -128,9 +128,7 @@ def _sentence_of_words(names: list[str], texts: list[str], levels: Levels, times
         worst = min(range(len(texts)), key=lambda at: float(levels.means[at]))
         told = best == 0 or (worst == 0 and worst not in may_be)  # a comparison with the first level adds nothing
         near = max((at for at in may_be if at != best), key=lambda at: float(levels.means[at])) if told else 0
-        head = (
-            f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
-        )
+        head = f"{names[best]} has the best mean, {times(best, near)} against {texts[near]}; {others} may also be best"
         first = "" if worst in may_be else f"{names[worst]} is {times(worst, best)} against {texts[best]}; "
         return f"{first}{head}{_to_tell(names, texts, levels, best, near)}"
     second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(levels.means[at]))

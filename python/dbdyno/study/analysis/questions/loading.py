@@ -50,7 +50,7 @@ def add(model: Model, measures: Measures, run: Run) -> None:
     for way in ways:
         if way.started >= START_SHARE and verdict["headline"].startswith(f"{way.name} "):
             verdict["headline"] = (
-                f"{verdict['headline'].rstrip('.')}; {100 * way.started:.0f} % of its time is its start."
+                f"{verdict['headline'].rstrip('.')}; {100 * way.started:.0f} % of its time is startup."
             )
 
 
@@ -66,8 +66,7 @@ def sentences(ways: Sequence[LoadMethod]) -> list[str]:
         if way.started >= START_SHARE:
             share, mean = f"{100 * way.started:.0f} %", duration(way.mean_ns)
             said.append(
-                f"{share} of the {mean} of {way.name} is what it takes for {START_ROWS} rows, too:"
-                " its start was compared, "
-                "not its writing. Over more rows (--set lines=200000) the order may turn."
+                f"{share} of the {mean} of {way.name} is also needed for {START_ROWS} rows: this compared its "
+                "startup, not its writing. With more rows (--set lines=200000) the ranking may change."
             )
     return said

@@ -72,6 +72,6 @@ def _equal(measures: Measures) -> VerdictRow:
         }
     return {
         "decision": "unclear",
-        "headline": "An arm and its twin differ on a model, where they must be equal.",
+        "headline": "Two identical arms differ on a model, where they must be equal.",
         "sentences": ["This is a defect of dbdyno: please report it."],
     }

@@ -146,21 +146,21 @@ def _sentence(found: Mapping[str, Ratio], start: float) -> str:
     costs = written.choose(
         f"as written, the order makes no difference larger than {matters}",
         f"as written, the bad order is {written.as_text()}",
-        f"as written, the order that was meant to be bad is {written.as_text()}",
-        f"as written, what the bad order costs is not known: {written.as_text()}",
+        f"as written, the supposedly bad order is {written.as_text()}",
+        f"as written, the cost of the bad order is not known: {written.as_text()}",
     )
     rest = left.choose(
         f"optimized, the order you write makes no difference larger than {matters}",
         f"optimized, the bad order is still {left.as_text()}",
         f"optimized, the bad order is even {left.as_text()} than the good one",
-        f"optimized, it is {left.as_text()} as far as is known",
+        f"optimized, the bad order is probably {left.as_text()}",
     )
-    made = f"a good order the optimizer makes {done.as_text()}"
+    made = f"the optimizer makes a good order {done.as_text()}"
     harm = done.choose("", made, f"{made} still", "")
     told = [costs, rest, *([harm] if harm else [])]
     if start >= START_SHARE:
         share = percent(min(start, 1.0))
-        told.append(f"{share} % of the fastest arm's time is planning and starting, which next to no rows take, too")
+        told.append(f"{share} % of the fastest arm's time is planning and startup, which even very few rows need")
     return "; ".join(told)
 
 
@@ -176,9 +176,9 @@ def _headline(rows: list[OrderRow], sized: bool, matters: float) -> str:
     w = worst["written"]
     if w["low"] > 1 + matters:
         change = change_of(w["ratio"], w["low"], w["high"], higher_is_better=False)
-        cost = f"Nothing moved, a bad order is up to {change} ({_row_name(worst, sized)})."
+        cost = f"Without an optimizer, a bad order is up to {change} ({_row_name(worst, sized)})."
     else:
-        cost = f"In no engine a bad order surely costs more than {100 * matters:g} %."
+        cost = f"In no engine does a bad order surely cost more than {100 * matters:g} %."
     gives = [_row_name(row, sized) for row in known if row["given_back"]["high"] < 1 / (1 + matters)]
     leaves = [_row_name(row, sized) for row in known if row["left"]["low"] > 1 + matters]
     harms = [_row_name(row, sized) for row in known if row["done"]["low"] > 1 + matters]

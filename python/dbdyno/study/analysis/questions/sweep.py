@@ -149,7 +149,7 @@ def _knee(points: list[SweepPoint], label: str) -> str:
     at = next(point["x"] for point in points if point["per_s"] >= 0.95 * most)
     if at == points[-1]["x"]:
         return "still growing there"
-    return f"within 5 % of its most from {at:g} {label} on"
+    return f"within 5 % of its maximum from {at:g} {label} on"
 
 
 def _limits(run: Run) -> list[str]:

@@ -12,9 +12,9 @@ from dbdyno.study.analysis.measured.measures import Measures
 
 _ENDS = {
     "one": "",
-    "equal": "the rest lie within {threshold} of each other",
-    "time": "the time was up before the rest could be distinguished",
-    "blocks": "{blocks} blocks could not tell the rest apart",
+    "equal": "the remaining arms are within {threshold} of each other",
+    "time": "the time was up before the remaining arms could be distinguished",
+    "blocks": "{blocks} blocks could not distinguish the remaining arms",
 }
 
 
@@ -23,7 +23,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     race = run.manifest.race if run.manifest.has("race") else None
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if race is None:
-        model["verdict"] = {"decision": "unclear", "headline": "The race was cut before its end.", "sentences": []}
+        model["verdict"] = {"decision": "unclear", "headline": "The race was stopped before its end.", "sentences": []}
         return
     names = [arm.label for arm in measures.arms]
     gone = {one["arm"]: one for one in race["dropped"]}
@@ -70,7 +70,7 @@ def _verdict(
     words = f"{leader} is best of {len(names)}" if certain else f"{leader} is ahead of {len(names)}"
     base = race["against"][0]
     if tune["leader"] == 0:
-        words += ", and is what there was before"
+        words += ", and is what was there before"
     elif base is not None and base["ratio"]:
         ends = [1 / base[name] if base[name] else None for name in ("high", "low")]
         words += f": {change_of(1 / base['ratio'], *ends, higher_is_better=True)} against {names[0]}"
@@ -81,8 +81,8 @@ def _verdict(
         others = ", ".join(names[at] for at in still[:6]) + (f" and {len(still) - 6} more" if len(still) > 6 else "")
         sentences.append(f"{why[:1].upper()}{why[1:]}: {others}.")
     sentences.append(
-        f"{tune['ran']} turns were run; every arm in all {planned} blocks would have been {tune['full']}. "
-        f"Who left is surely worse than another, at {100 * judge['level']:g} % over the whole race."
+        f"{tune['ran']} turns were run, instead of {tune['full']} for every arm in all {planned} blocks. "
+        f"Each dropped arm is surely worse than another, at {100 * judge['level']:g} % over the whole race."
     )
     decision = "found" if certain or race["end"] == "equal" else "unclear"
     return {"decision": decision, "headline": f"{words}.", "sentences": sentences}

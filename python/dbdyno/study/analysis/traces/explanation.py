@@ -33,7 +33,7 @@ def explanation_of(explained: Explanation, reasons: Sequence[JsonObject], names:
     ]
     named = largest_causes(every)
     left, share = unexplained(amount, named)
-    held = "" if named else "no single cause has a tenth of the difference"
+    held = "" if named else "no single cause explains a tenth of the difference"
     return CausalExplanation(
         of, "ns", amount, before, after, causes=named, rest=left, rest_share=share, arm=1, withheld=held
     )

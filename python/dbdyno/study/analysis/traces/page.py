@@ -81,7 +81,7 @@ def _sessions(traces: Traces, count: int) -> str:
     """
     called = traces.rows("select count(distinct session) as n from calls")[0]["n"]
     left = count - called
-    return _number(count, "session") + (f", {left} of them without a call" if 0 < left < count else "")
+    return _number(count, "session") + (f", {left} of these without a call" if 0 < left < count else "")
 
 
 def _number(count: int, noun: str) -> str:

@@ -51,7 +51,7 @@ def _holders_text(cause: Cause, explained: Explanation) -> str:
     """Return a text on lock waits caused by this activity or, if the cause is a lock wait, on what holders did."""
     before, after = cause.held_ns
     if abs(after - before) >= HELD_LEAST * abs(cause.effect_ns) > 0:
-        return f"; for locks of sessions that were in it others waited {duration(after)} instead of {duration(before)}"
+        return f"; meanwhile others waited for locks of these sessions {duration(after)} instead of {duration(before)}"
     sides = [side.get(cause.about) for side in explained.locks] if cause.code == "wait" else [None, None]
     most = max((one for one in sides if one), key=lambda one: one.time_ns, default=None)
     words = describe_holders(most) if most else ""
@@ -141,7 +141,7 @@ def _most_of(what: str, explained: Explanation) -> str:
     change = explained.changes.get(most)
     if change is None or len(explained.changes) < 2 or found[most] / (whole or 1.0) <= MOSTLY:
         return ""
-    return f"; most of it in {statement(change)}"
+    return f"; most of that in {statement(change)}"
 
 
 def _changes_by_owner(explained: Explanation, what: str, size: Callable[[Part], float]) -> dict[str, float]:
@@ -166,7 +166,7 @@ def _reads(cause: Cause, explained: Explanation) -> str:
     del explained
     more = "less" if cause.counts[1] > cause.counts[0] else "more"
     counts = f"{number(cause.counts[1])} waits for reads instead of {number(cause.counts[0])}"
-    return f"{counts} with the same plans and buffer gets: {more} of it was in the cache"
+    return f"{counts} with the same plans and buffer gets: {more} of the data was in the cache"
 
 
 def _times(cause: Cause) -> str:

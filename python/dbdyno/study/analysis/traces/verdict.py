@@ -85,14 +85,14 @@ def headline(explained: Explanation, options: ComparisonOptions) -> str:
     whose = WHOSE.get(explained.basis, "")
     if not all(account.has_waits for account in explained.accounts):
         if min(database) <= 0:
-            return f"{base} and {other} hold no time in the database."
+            return f"{base} and {other} contain no time in the database."
         took = "takes" if whose else "took"
         return (
             f"{whose}{other} {took} {comparison_words(database)} {base} in the database: {_times_text(database)}."
             " Response time is not known: traced without waits."
         )
     if min(response) <= 0:
-        return f"{base} and {other} hold no time to compare."
+        return f"{base} and {other} contain no time to compare."
     took = "takes" if whose else "took"
     against = f"one in {base}" if whose else base
     if min(database) <= 0:
@@ -138,7 +138,7 @@ def _more_calls(explained: Explanation, options: ComparisonOptions) -> list[str]
     whole = _times_text((float(one.response_ns), float(two.response_ns)))
     return [
         f"{options.names[1]} holds {often} as many executions of the client as {options.names[0]}: {two.executions:,}"
-        f" for {one.executions:,}, each a message and its answer. If both did the same work: {whole} in all."
+        f" against {one.executions:,}, each a message and its answer. If both did the same work: {whole} in total."
     ]
 
 
@@ -182,11 +182,11 @@ def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, options: Co
     unit = used.unit
     if is_once:
         return (
-            "Cannot tell whether it would be so again: most of the difference lies in calls that were made once."
+            "Cannot tell whether this would repeat: most of the difference is in calls that were made once."
             " Trace each variant several times."
         )
     if math.isnan(lead.low):
-        return "Cannot tell whether it would be so again: too little was done more than once."
+        return "Cannot tell whether this would repeat: too few calls were made more than once."
     if unit != "batch":
         number = (
             f"{used.count_of(0)} pairs"
@@ -199,12 +199,12 @@ def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, options: Co
     if decision == "unclear":
         words = f"cannot tell ({interval(lead)})"
     elif decision == PROVISIONAL:
-        words = f"provisional ({interval(lead)}), since too little was done more than once"
+        words = f"provisional ({interval(lead)}), because too few calls were made more than once"
     if options.event:
         return f"From batches of consecutive waits of these traces: {words}. Other runs may differ by more."
     return (
-        f"If the same calls were made again under the same conditions: {words}. Another run may differ by more;"
-        " trace several of each to see by how much."
+        f"For the same calls repeated under the same conditions: {words}. Another run may differ by more; trace "
+        "several runs of each to see by how much."
     )
 
 
@@ -217,8 +217,8 @@ def method(used: UsedBlocks, options: ComparisonOptions, explained: Explanation)
         " compared.",
         "execution": "The sets did not do the same work, so all times are per execution of the client; commits and"
         " rollbacks do not count as executions.",
-        "transaction": "The sets did not do the same work, so all times are per transaction: more statements were"
-        " executed as often in each transaction as in each execution of the client.",
+        "transaction": "The sets did not do the same work, so all times are per transaction: more statements have the "
+        "same number of executions per transaction than per execution of the client.",
     }[explained.basis]
     sentences = [
         "Response time: the calls with all that they hold, and the waits between calls, but for thinking and idle"
@@ -231,7 +231,7 @@ def method(used: UsedBlocks, options: ComparisonOptions, explained: Explanation)
     ]
     if unit == "batch":
         sentences.append(
-            "One run is one observation. What it shows of itself is how much its executions vary: within each"
+            "One run is one observation. It shows only how much its own executions vary: within each"
             " statement and kind of call, consecutive calls form up to 20 batches, whose spread, widened for"
             " autocorrelation, gives the error of the sum (Welch's t on the difference, Fieller's interval,"
             f" {options.level * 100:g} %). The interval holds for these calls under these conditions, not for the next"
@@ -290,7 +290,7 @@ def warnings_of(
             {
                 "code": "other work",
                 "text": f"The sets did not do the same work: {counts} {what}. Times are per {explained.basis}.",
-                "next": "trace the same job on both sides, and their totals compare",
+                "next": "trace the same job on both sides to compare their totals",
             }
         )
     found.append(
@@ -305,8 +305,8 @@ def warnings_of(
         found.append(
             {
                 "code": "few sessions",
-                "text": "There are fewer than 5 sessions in a set: the intervals rest on the calls inside them and say"
-                " nothing about other sessions.",
+                "text": "There are fewer than 5 sessions in a set: the intervals are based on the calls in them and "
+                "do not cover other sessions.",
                 "next": "trace 5 sessions or more of each variant",
             }
         )
