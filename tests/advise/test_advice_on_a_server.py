@@ -95,7 +95,7 @@ def test_dead_rows_and_who_holds_them(spoilt: Found) -> None:
     found = spoilt.only("dead_rows")
     assert found["subject"] == "dying"
     assert spoilt.figure("dead_rows", "dead rows") >= 20_000, "vacuum estimates; one update, or two"
-    assert "holds back what vacuum may remove" in found["sentence"]
+    assert "prevents vacuum from removing dead rows" in found["sentence"]
 
 
 def test_ids_that_are_not_frozen(spoilt: Found) -> None:

@@ -223,7 +223,7 @@ def test_a_buffer_pool_that_reads_again(spoilt: Found) -> None:
 
 def test_a_log_that_is_nearly_full(full: Found) -> None:
     assert full.figure("redo_log", "innodb_log_file_size") == 4 * 1024**2
-    behind, most = (full.figure("redo_log", name) for name in ("age of the checkpoint", "most that it may be"))
+    behind, most = (full.figure("redo_log", name) for name in ("age of the checkpoint", "largest allowed age"))
     assert 0.7 * most <= behind <= most < 4 * 1024**2
 
 
@@ -234,7 +234,7 @@ def test_temporary_tables_on_disk(spoilt: Found) -> None:
 
 def test_tables_that_are_thrown_out_and_opened_again(spoilt: Found) -> None:
     assert spoilt.figure("table_cache", "table_open_cache") == 10
-    assert spoilt.figure("table_cache", "thrown out for room") >= LOOKS - TABLES
+    assert spoilt.figure("table_cache", "evicted to make room") >= LOOKS - TABLES
 
 
 def test_statements_without_an_index(spoilt: Found) -> None:
@@ -291,7 +291,7 @@ def test_an_interval_of_snapshots_has_what_was_done_in_it(server: MariaServer, s
     done = succeeded("advise", "snap:1..2", "--store", store.folder, "--format", "json")
     found = Found(spoilt.facts, json.loads(done.stdout))
     assert found.figure("temp_tables", "temporary tables on disk") == GROUPINGS
-    assert found.figure("table_cache", "thrown out for room") >= LOOKS - TABLES
+    assert found.figure("table_cache", "evicted to make room") >= LOOKS - TABLES
     assert found.figure("buffer_pool", "read again") >= 6 * 64
     assert found.only("flush_at_commit")["subject"] == "innodb_flush_log_at_trx_commit"
     (row,) = found.of("without_index")

@@ -56,8 +56,8 @@ def test_small_fetches_save_the_round_trips_of_larger_ones():
     found = fired(statement(executions=1, fetches=500, rows=5000))["fetch_size"]
     trips, calls = 4e8 * (500 / 502), 1e8
     assert found["stake"] == pytest.approx((1 - 50 / 500) * (trips + calls) / 2e9), "and visits of blocks, at most"
-    assert "17.9 % of the response time, which are round trips" in found["expected"]
-    assert "10 rows at a time of 5,000 an execution" in found["sentence"]
+    assert "17.9 % of the response time for saved round trips" in found["expected"]
+    assert "10 rows at a time; an execution returns 5,000" in found["sentence"]
     assert "fetch_size" not in fired(statement(executions=1, fetches=50, rows=5000)), "a hundred at a time"
     assert "fetch_size" not in fired(statement(executions=500, fetches=500, rows=500)), "one row each is a look-up"
 

@@ -119,9 +119,9 @@ def test_work_that_grows_with_the_data(server: EmbeddedPostgres, tmp_path: Path)
 @pytest.mark.soak
 def test_clients_in_lock_step(server: EmbeddedPostgres, tmp_path: Path) -> None:
     model = advised(server, tmp_path, AT_ONCE, turn="900ms")
-    assert of(model, "lock_step")["figures"]["starts just after another's"] > 0.3
+    assert of(model, "lock_step")["figures"]["starts just after another session's"] > 0.3
     figures = of(model, "no_physical_io")["figures"]
-    assert figures["read calls of a transaction"] < 0.01
+    assert figures["read calls per transaction"] < 0.01
 
 
 @pytest.mark.soak

@@ -141,7 +141,7 @@ def advice(*rows: Any, rule: str = "logged_estimates") -> list[TableRow]:
         ({"conditions": ('((a = ?) AND ("b C" = ?))',)}, 'create statistics (dependencies, mcv) on a, "b C" from t'),
         ({"conditions": ("(lower(a) = ?)",)}, "-- of an expression"),
         ({"conditions": ("(a = id)",), "kind": "Index Scan"}, "alter table t alter column a"),
-        ({"kind": "Hash Join", "node": "Hash Join", "table": ""}, "-- no setting mends it"),
+        ({"kind": "Hash Join", "node": "Hash Join", "table": ""}, "-- no setting corrects this"),
         ({"kind": "Function Scan", "table": "f"}, "alter function f rows 500"),
         ({"executions": 4, "measured": 4}, None),
         ({"executions": 15}, None),

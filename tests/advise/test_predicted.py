@@ -161,7 +161,8 @@ def test_the_page_has_the_prediction():
     (found,) = advised(effect("cores", 0.4, 0.3, 0.5)).values()
     page = advice_page({"kind": "advice", "facts": {}, "findings": [found]})
     (each,) = next(section for section in page.sections if section.parts).parts
-    expected = "expected: by the model throughput +40 % (+30 % to +50 %) and p99 +0 % (-1 % to +1 %), with 8 sessions"
+    expected = "expected: the model predicts throughput +40 % (+30 % to +50 %)"
+    expected += " and p99 +0 % (-1 % to +1 %), with 8 sessions"
     assert any(text.startswith(expected) for text in each.sentences)
 
 

@@ -106,7 +106,7 @@ def test_a_largest_request_of_the_host_cuts_finer_than_the_stripe(tmp_path: Path
 def test_without_anything_below_the_queue_it_cannot_be_judged(tmp_path: Path) -> None:
     model = judge(described(tmp_path, channel=None, disk=None), rules())
     told = {one["rule"]: one for one in model["not_judged"]}
-    assert "nothing below" in told["starved_layer"]["why"] and "[disk]" in told["starved_layer"]["next"]
+    assert "described below them" in told["starved_layer"]["why"] and "[disk]" in told["starved_layer"]["next"]
 
 
 def test_a_port_that_all_hosts_together_overrun(tmp_path: Path) -> None:

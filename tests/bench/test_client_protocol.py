@@ -108,7 +108,7 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("other end", "ended slice 78, but slice 2 was requested"),
         ("short records", "wrote an invalid record"),
         ("prints", "wrote an invalid record, number 10: 'INFO connection pool is warm"),
-        ("goes on", "wrote more after its answer: 10 bytes that are no whole record"),
+        ("goes on", "wrote more after its answer: 10 bytes that are not a complete record"),
         ("fails", "cannot go on: the password is *** and more (SQLSTATE 57P01)"),
     ],
 )
@@ -172,8 +172,8 @@ def test_a_client_that_hangs_in_each_check_is_refused_after_two():
         said = list(examine(examination))
     assert [(row.check, row.verdict) for row in said] == [
         ("starts", "ok"),
-        ("runs so many transactions", "failed"),
-        ("ends slices in time", "failed"),
+        ("runs the requested number of transactions", "failed"),
+        ("ends slices on time", "failed"),
         ("the other checks", "failed"),
     ]
     assert said[1].detail.endswith("hangs: it has not answered for 0.4 s")

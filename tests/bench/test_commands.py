@@ -113,8 +113,8 @@ def test_a_program_that_hangs_is_ended_by_the_time_out(tmp_path: Path):
         ("sleep 'x", "", TWO, "cannot be split into words"),
         ("  ", "", TWO, "the command is empty"),
         ("sleep {n}", 'builtin = "select-only"', TWO, "give builtin or command, not both"),
-        ("sleep 1", "", '[[factor]]\nwork_mem = ["1MB", "2MB"]\n', "an arm has settings"),
-        ("sleep 1", "", "[[factor]]\nrate_per_s = [1, 2]\n", "it gives a rate"),
+        ("sleep 1", "", '[[factor]]\nwork_mem = ["1MB", "2MB"]\n', "an arm sets settings"),
+        ("sleep 1", "", "[[factor]]\nrate_per_s = [1, 2]\n", "it sets a rate"),
         ("sleep {n}", '[target]\ndsn = "postgresql://db1/app"', TWO, "a command runs on this host"),
     ],
 )

@@ -293,7 +293,7 @@ def test_the_guardian_goes_on_for_hours_where_the_server_is_away() -> None:
     Scripted.answers = iter(answers)
     assert execute_undos([undo], Claims(), told.append, sleep=slept.append) == []
     assert slept == [1.0, 2.0]
-    assert "not put back yet: settings x: no answer; trying again for 24 h" in told[0]
+    assert "not restored yet: settings x: no answer; dbdyno retries for 24 h" in told[0]
     assert told[1:] == ["put back: settings x (try 3)"]
 
 
@@ -360,5 +360,5 @@ def test_a_pipe_that_reads_our_words_ends_while_the_guardian_goes_on() -> None:
             assert guardian.poll() is None, "and the guardian goes on"
         finally:
             guardian.kill()
-    assert b"not put back yet: settings" in said
+    assert b"not restored yet: settings" in said
     assert b"goes on without a word here" in said

@@ -82,7 +82,7 @@ def test_names_are_found_without_case_and_given_as_the_engine_writes_them(own: P
         ("transaction_isolation", "serializable", "one transaction", "default_transaction_iso"),
         ("role", "none", "does not list this name", "in the arm's SQL"),
         ("application_name", "mine", "tell the arms apart", "remove the setting"),
-        ("port", "1", "lose its way in", "remove the setting"),
+        ("port", "1", "lose access to the server", "remove the setting"),
     ],
 )
 def test_what_cannot_be_set_is_refused_with_reason_and_next_step(

@@ -86,7 +86,7 @@ def test_machines_are_told_apart(here: Path) -> None:
     dbdyno("results", "push", "kept", *names(here)[4:], "--ran-on", "new-box", cwd=here)
     model = json.loads(dbdyno("trend", "p.toml", "--results", "kept", "--json", cwd=here).stdout)
     assert len(model["runs"]) == 8
-    assert "4 of 12 results are of 1 other machine(s) than new-box" in [one["text"] for one in model["warnings"]]
+    assert "4 of 12 results come from 1 machine(s) other than new-box" in [one["text"] for one in model["warnings"]]
     other = dbdyno("trend", "p.toml", "--results", "kept", "--ran-on", "old-box", "--json", cwd=here)
     assert len(json.loads(other.stdout)["runs"]) == 4
     listed = json.loads(dbdyno("results", "log", "kept", "--ran-on", "old-box", "--json", cwd=here).stdout)

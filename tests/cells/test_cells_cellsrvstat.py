@@ -166,7 +166,7 @@ def test_exawatchers_archive_is_unpacked_and_its_name_names_the_cell(tmp_path: P
         (f"{SAMPLE}:  5 7\n", 26, "numbers of a statistic without a name"),
         (f"{SAMPLE}CachePut 1 2 3 4\n", 26, "a row of more than two numbers"),
         (f"{SAMPLE}Number of trims 5 1O\n", 26, "a heading with nothing below it"),
-        (f"{SAMPLE}---------\n", 26, "no statistic of cellsrvstat"),
+        (f"{SAMPLE}---------\n", 26, "not a statistic of cellsrvstat"),
     ],
 )
 def test_what_is_not_understood_is_told_with_its_line(text: str, line: int, why: str):

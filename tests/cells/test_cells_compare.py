@@ -240,7 +240,7 @@ def test_a_plan_that_changed_during_a_recording_is_told(tmp_path: Path):
 def test_a_recording_without_facts_is_compared_and_says_so():
     chance = dice()
     model = page(Cells(chance).rounds(8), Cells(chance).rounds(8))
-    assert sum("does not say what its cells are" in w["text"] for w in model["warnings"]) == 2
+    assert sum("has no facts about its cells" in w["text"] for w in model["warnings"]) == 2
 
 
 def test_the_same_cells_by_other_addresses_are_the_same(tmp_path: Path):
@@ -290,7 +290,7 @@ def test_counters_of_several_moments_are_told():
         rounds.append(cells.collect())
     model = page(rounds, rounds)
     (log,) = [s for s in model["sections"] if s["name"] == "flash_log"]
-    assert "several moments" in log["notes"][0]
+    assert "different moments" in log["notes"][0]
 
 
 def run(*words: object):

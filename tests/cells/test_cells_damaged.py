@@ -91,7 +91,7 @@ DAMAGED = {
     "XML with a document type": (
         "<?xml version='1.0'?><!DOCTYPE a><cli-output/>\n",
         0,
-        [(1, "a document type, which no cell sends; the document is left out")],
+        [(1, "a document type declaration, which no cell sends; the document is left out")],
     ),
     "a second document that breaks off": (
         DEFINED + METRIC.format(7) + "</cli-output>\n" + DEFINED + METRIC.format(8) + "<met",

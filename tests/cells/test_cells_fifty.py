@@ -82,7 +82,7 @@ BAD: dict[str, Behaviour | None] = {
     "no metrics (exit 0)": says(""),
     "no metrics (exit 127)": says("", 127),
     "exit 127": says("bash: cellcli: command not found\n", 127),
-    "its host key is another": healthy(99),  # another key than the one that is known
+    "its host key differs": healthy(99),  # another key than the one that is known
     "cannot be reached": None,  # nobody listens
 }
 

@@ -114,7 +114,7 @@ def test_a_cell_that_lets_in_and_keeps_no_key_says_why_and_asks_for_no_password(
     with servers(tmp_path, [answers("", code=1)]) as rig:
         found = CliRunner().invoke(command, new_key(rig, "-l", "x"))
     assert found.exit_code == 2
-    assert "it lets in and keeps no key: exit 1" in found.stderr
+    assert "login works, but it stores no key: exit 1" in found.stderr
     assert "password" not in found.stderr
 
 

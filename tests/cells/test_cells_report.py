@@ -91,7 +91,7 @@ def test_a_cell_that_had_nothing_new_makes_no_step_and_no_zero(tmp_path: Path):
     assert page["coverage"]["cells"][1]["counts"]["not refreshed"] == 2
     assert page["coverage"]["cells"][1]["silent_s"] == 120
     assert said(page, "silent") == [
-        "Nothing new was collected: cel02 for 120 s. A cell collects once a minute; of that time there is no rate."
+        "Nothing new was collected: cel02 for 120 s. A cell collects once a minute; there is no rate for that time."
     ]
 
 
@@ -143,7 +143,8 @@ def test_an_identity_that_does_not_hold_is_said(tmp_path: Path):
 
     page = report_page(run_of(tmp_path / "rec", rounds_of(4, torn, ("cel01",)), ("cel01",)))
     section = next(s for s in page["sections"] if s["name"] == "flash-log")
-    assert section["notes"] == ["cel01: disk first + flash first is not FL_IO_W; the counters are of several moments."]
+    (note,) = section["notes"]
+    assert note == "cel01: disk first + flash first differs from FL_IO_W; the counters were read at different moments."
 
 
 def test_the_flash_cache_has_its_hit_ratio_and_its_identity(page: dict):

@@ -70,7 +70,7 @@ def test_a_script_ends_where_a_command_fails(tmp_path: Path):
         found = CliRunner().invoke(script, [str(file), *reach(rig)])
     assert found.exit_code == 2
     assert "> list griddisk" not in found.stdout
-    assert "two.scl:1: failed; what follows was not sent" in found.stderr
+    assert "two.scl:1: failed; the remaining commands were not sent" in found.stderr
 
 
 def test_exit_two_when_any_cell_failed(tmp_path: Path):

@@ -104,4 +104,4 @@ def test_a_value_that_comes_twice_is_not_added_to_itself(tmp_path: Path):
     assert found.exit_code == 2
     page = json.loads(found.stdout)
     assert page["rows"][0]["all"] == 7
-    assert page["cells"][0]["problem"] == "2 values came twice; the first of each is kept"
+    assert page["cells"][0]["problem"] == "2 values occurred twice; dbdyno keeps the first of each"

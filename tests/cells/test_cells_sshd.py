@@ -220,7 +220,7 @@ def test_a_changed_host_key_is_refused_and_the_next_step_forgets_it(sshd: Sshd, 
     sshd.known_hosts.write_text(f"[127.0.0.1]:{sshd.ports[0]} {other}")
     found = asked(run, "list cell", *sshd.reach(sshd.hosts[0]))
     assert found.exit_code == 2
-    assert "its host key is another than the one that is known" in found.stderr
+    assert "its host key differs from the known key" in found.stderr
     assert sshd.asked == []
     seen = asked(setup_keys, *sshd.reach(sshd.hosts[0]), "--new-key", sshd.key, "--yes")
     assert seen.exit_code == 2
@@ -351,7 +351,7 @@ def test_a_named_key_comes_before_all_that_the_agent_holds(sshd: Sshd, tmp_path:
     assert named.exit_code == 0, named.output
     assert found.exit_code == 2
     assert "Too many authentication failures" in found.stderr
-    assert "--key names the right one" in found.stderr
+    assert "name the right key with --key" in found.stderr
 
 
 def mode(path: Path) -> int:

@@ -40,14 +40,14 @@ def test_a_cell_dead_for_the_whole_recording_is_finding_number_one(tmp_path: Pat
     page = report_page(dead(tmp_path / "rec"))
     first = page["findings"][0]
     assert (first["code"], first["level"]) == ("dead", "bad")
-    assert first["text"].startswith("cel02 gave nothing in any of 8 rounds (cannot be reached: No route to host")
+    assert first["text"].startswith("cel02 returned nothing in any of 8 rounds (cannot be reached: No route to host")
     assert page["facts"]["cells"] == list(CELLS)
     assert page["coverage"]["cells"][1]["counts"]["no answer"] == 8
 
 
 def test_a_cell_that_died_meanwhile_is_finding_number_one_too(tmp_path: Path):
     page = report_page(dead(tmp_path / "rec", alive=3))
-    assert page["findings"][0]["text"].startswith("cel02 gave nothing from round 4 of 8 to the end")
+    assert page["findings"][0]["text"].startswith("cel02 returned nothing from round 4 of 8 to the end")
 
 
 def test_a_dead_cell_is_told_of_by_diff_and_compare(tmp_path: Path):
@@ -56,8 +56,8 @@ def test_a_dead_cell_is_told_of_by_diff_and_compare(tmp_path: Path):
     assert page["problems"][0].startswith("cel02: gave nothing in any round: cannot be reached")
     compared = compare_page(*recordings(runs, ("before", "after")))
     assert [w["text"] for w in compared["warnings"] if w["code"] == "cells.dead"] == [
-        "cel02 gave nothing in any round of before: no number here has it",
-        "cel02 gave nothing in any round of after: no number here has it",
+        "cel02 returned nothing in any round of before: no figure here includes it",
+        "cel02 returned nothing in any round of after: no figure here includes it",
     ]
 
 
@@ -82,7 +82,7 @@ def test_a_clock_that_is_off_is_named_and_does_not_stretch_the_report(tmp_path: 
     assert page["facts"]["seconds"] < 13 * 60
     (told,) = [one for one in page["findings"] if one["code"] == "clock"]
     assert told["level"] == "bad"
-    assert told["text"] == f"The clock of cel02 {words}. Its times are shifted by that here."
+    assert told["text"] == f"The clock of cel02 {words}. Its times are shifted to match."
     panel = next(p for p in page["families"][0]["panels"] if p["name"] == "FL_IO_W")
     assert all(-60 <= at <= 13 * 60 for own in panel["cells"] for at in own["to_s"])
 

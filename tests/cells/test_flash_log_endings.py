@@ -80,7 +80,7 @@ def test_a_restart_of_a_cell_leaves_it_out_of_its_block(rig: Rig, tmp_path: Path
     run = rig.run(rig.plan(), tmp_path)
     name = f"127.0.0.1:{rig.served.ports[0]}"
     first, second = run.blocks()
-    assert first.marks == [f"{name}: its service was restarted within the turn"]
+    assert first.marks == [f"{name}: its service was restarted during the turn"]
     assert second.marks == []
     model = analyse(run)
     assert model["run"]["blocks_whole"] == 2

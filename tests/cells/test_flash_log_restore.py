@@ -117,7 +117,7 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(i
     assert f"with its own options: --key {rig.served.key}" in silent.stderr
     dry = checked(asked(rig, "cells", "restore", "last", "--dry-run"))
     name = f"127.0.0.1:{rig.served.ports[1]}"
-    assert f'{name}: to be put back: alter iormplan dbplan=""' in dry.stdout
+    assert f'{name}: to be restored: alter iormplan dbplan=""' in dry.stdout
     assert "nothing was changed" in dry.stdout
     for answer in ("", "n\n"):
         refused = asked(rig, "cells", "restore", "last", answer=answer)
@@ -205,7 +205,7 @@ def test_a_plan_that_somebody_else_made_since_is_left_alone(interrupted: Interru
     rig.cells[1].answer('alter iormplan dbplan=""')
     done = asked(rig, "cells", "restore", "last", "--yes")
     assert done.returncode == 2
-    left = "left as it is, somebody else made its plan: alter iormplan dbplan=((name=ORCL,share=9))"
+    left = "left unchanged, because somebody else set its plan: alter iormplan dbplan=((name=ORCL,share=9))"
     assert left in done.stdout
     assert f"to restore it manually: {FIRST}" in done.stderr
     assert rig.plans == [["name=ORCL,share=9"], []]

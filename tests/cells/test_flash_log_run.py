@@ -78,7 +78,7 @@ def test_what_would_be_done_is_told_and_nothing_is_done(rig: Rig):
     before = rig.plans
     plan = rig.plan()
     page = describe(plan, rig.survey(plan))
-    assert f"now, and put back whatever happens: {FIRST}" in page
+    assert f"now, and restored in any case: {FIRST}" in page
     assert "alter iormplan dbplan=((name=ORCL,share=3,flashLog=off),(name=default,share=1))" in page
     assert "alter iormplan dbplan=((name=ORCL,flashLog=off),(name=other,flashLog=on))" in page
     assert rig.plans == before

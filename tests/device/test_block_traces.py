@@ -114,7 +114,7 @@ def test_an_iolog_has_its_waits_in_version_2_and_its_times_in_version_3(tmp_path
         assert trace.arrived_ns.tolist() == [0, 250_000]
         assert trace.size_bytes.tolist() == [512, 8192]
         assert trace.response_ns is None
-        assert trace.notes == ("1 flushes and discards have no time on these devices; they are left out.",)
+        assert trace.notes == ("1 flushes and discards take no time on these devices; they are left out.",)
 
 
 def test_msr_has_units_of_100_ns(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_latency_log_says_that_its_arrivals_are_coarse(tmp_path: Path) -> None
     trace = read_block_trace(written(tmp_path, "5, 1000000, 0, 4096, 0, 0\n9, 2000000, 1, 512, 8192, 0\n"))
     assert trace.arrived_ns.tolist() == [0, 3_000_000]
     assert trace.offset_bytes.tolist() == [0, 8192]
-    assert trace.notes == ("Arrivals are known to the millisecond only: which requests overlapped is not.",)
+    assert trace.notes == ("Arrivals are known only to the millisecond, so it is not known which requests overlapped.",)
 
 
 def test_a_cut_last_line_is_told_and_another_bad_line_is_an_error(tmp_path: Path) -> None:
@@ -243,14 +243,14 @@ def test_servers_follow_from_throughput_times_service_time(tmp_path: Path) -> No
         "d4": 40_000,
         "d32": 80_000,
     }
-    assert "the one that is farthest off is d4 (read): +3%" in " ".join(page["sentences"])
+    assert "the largest error has d4 (read): +3%" in " ".join(page["sentences"])
 
 
 def test_a_fit_to_one_depth_says_what_was_not_measured(tmp_path: Path) -> None:
     path = written(tmp_path, fio_json([("d1", 1, 10_000, 100.0)]))
     sentences = " ".join(fit_jobs(read_fio_json(path), name="d", title="t", capacity_gb=1.0)["sentences"])
     assert "how many requests the device serves at once was not measured" in sentences
-    assert "nothing is left that tells how far it is off" in sentences
+    assert "so its error cannot be measured" in sentences
 
 
 @pytest.mark.parametrize("text", ["{", '{"jobs": 3}', '{"jobs": [{}]}', '{"a": 1}'])

@@ -172,7 +172,7 @@ def test_a_lock_file_without_a_process_number_is_removed_before_a_start(
         engine.start()
     has_number = content.startswith(b"4")
     assert (tmp_path / "postmaster.pid").exists() == has_number
-    assert engine.repaired == ("" if has_number else "postmaster.pid had no process number, and was removed")
+    assert engine.repaired == ("" if has_number else "postmaster.pid contained no process number and was removed")
 
 
 def test_a_killed_campaign_leaves_no_mount_and_no_folder():

@@ -167,7 +167,7 @@ def test_a_table_of_many_rows_shows_the_first_and_says_so(run: Run) -> None:
     done = checked(sql(run, "select * from calls", "--top", "10"))
     assert len(done.stdout.splitlines()) == 11
     assert "the first 10 rows; there are more" in done.stderr
-    assert "--format csv has all of them" in done.stderr
+    assert "--format csv shows all of them" in done.stderr
     assert "there are more" not in sql(run, "select 1", "--top", "1").stderr
 
 

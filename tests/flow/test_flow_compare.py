@@ -64,7 +64,7 @@ def test_what_stays_is_said_to_stay() -> None:
     same = where(join(A, B), "x = 1")
     compared = compare(Flow("x", same, same, "off"))
     assert compared.marks() == {"x = 1": "same"}
-    assert compared.headline() == "The order written is the order executed."
+    assert compared.headline() == "The steps were executed in the order in which they were written."
 
 
 def test_conditions_that_went_or_came_are_told() -> None:

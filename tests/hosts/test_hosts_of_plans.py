@@ -65,7 +65,7 @@ def test_a_check_shows_the_hosts_and_reaches_none(desk: Desk) -> None:
     text = path.read_text().replace("model:sas-and-flash", "postgres").replace(", cpu_us = 50", "")
     path.write_text(re.sub("(warmup_)?transactions = .*|settings = .*", "", text))
     said = desk("plan", "check", "p.toml", code=2)
-    assert "an embedded engine answers on this machine alone" in said
+    assert "an embedded engine answers only on this machine" in said
 
 
 def test_a_run_works_on_the_hosts_of_its_plan(two: Cluster, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

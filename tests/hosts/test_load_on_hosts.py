@@ -107,7 +107,7 @@ def test_what_cannot_be_spread_is_an_error_before_the_load(
     said = desk("run", written(desk, dsn, sessions=1), "--scheduler", two.address, code=2)
     assert "1 session cannot be shared by 2 hosts" in said
     said = desk("run", "redo-size", "--scheduler", two.address, code=2)
-    assert "an embedded engine answers on this machine alone" in said
+    assert "an embedded engine answers only on this machine" in said
     assert not (desk.folder / "runs").exists()
     assert counted.execute("select count(*) from counted").fetchone() == (0,)
 

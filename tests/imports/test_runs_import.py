@@ -162,7 +162,7 @@ def test_a_file_without_a_time_is_dated_by_its_modification_and_the_screen_and_t
         path = pgbench(tmp_path, f"{night}.txt", 1000.0 + night)
         os.utime(path, (1_763_000_000 + night * 86_400,) * 2)
         made = dbdyno("runs", "import", path, "--out", f"runs/n{night}", cwd=tmp_path)
-    assert "dated by its file, 2025-11-20 02:13 UTC; --started TIME sets it" in made.stderr
+    assert "the date of its file, 2025-11-20 02:13 UTC; set another with --started TIME" in made.stderr
     assert Run.open(tmp_path / "runs/n7").manifest.dated_by == "file"
     words = ("trend", "runs/n0", "--json")
     kept = ("--results", "kept")

@@ -251,8 +251,8 @@ def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn, m
     assert all("/s, mean " in cost and " us of CPU each" in cost for cost in (client, own)), "by one measure"
     words = ("client", "check", "--target", dsn, "--", sys.executable, str(PRETENDED), "honest")
     said = lab(*words, code=1).stdout
-    assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of a query without any" in said
-    assert "failed  reports all of its time: a statement that sleeps 200 ms was reported with 0.2 ms" in said
+    assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of an empty query" in said
+    assert "failed  accounts for all of its time: a statement that sleeps 200 ms was reported with 0.2 ms" in said
     assert "failed  keeps sessions: connections on the server: expected 3, found 0" in said
 
 

@@ -111,7 +111,7 @@ def test_pages_outside_of_shared_buffers_are_read_by_calls_and_cold_ones_from_th
 def test_a_cold_turn_on_somebody_elses_server_is_refused(lab, dsn):
     plan = lab.plan('[[arm]]\nname = "a"\ncold = true\n[[arm]]\nname = "b"\n')
     done = lab("run", plan, code=2)
-    assert "a turn begins cold on servers that dbdyno starts" in done.stderr
+    assert "only servers that dbdyno starts can begin a turn cold" in done.stderr
 
 
 def test_a_transaction_that_does_more_work_on_more_rows_is_named(lab):
@@ -216,7 +216,7 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
         (("data-growth", "--set", "orders=many"), "'many' is not a whole number above 0"),
         (("insert-size", "--set", "form=load"), "'load' is not a level of this factor"),
         (("temp-device", "--set", "place=/nowhere/at/all"), "cannot enter /nowhere/at/all"),
-        (("keep-cache", "--target", "postgres"), "has no form in SQL"),
+        (("keep-cache", "--target", "postgres"), "has no SQL version"),
     ],
 )
 def test_what_a_study_cannot_do_is_refused_before_anything_runs(lab, words: tuple[str, ...], said: str):

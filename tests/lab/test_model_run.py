@@ -154,7 +154,7 @@ def test_any_parameter_is_a_factor(desk: Desk):
         (["--set", "cores=4,x"], "cores"),
         (["--target", "model:sas-and-flsh"], "did you mean model:sas-and-flash"),
         (["--target", "model:./none.toml"], "cannot be read"),
-        (["--target", "postgres"], "no form in SQL"),
+        (["--target", "postgres"], "no SQL version"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_runs(desk: Desk, arguments: list[str], says: str):

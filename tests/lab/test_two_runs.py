@@ -40,7 +40,7 @@ def killed_with_its_guardian(lab, delay: Delay) -> None:
     os.kill(guardian_of(running.pid), signal.SIGKILL)
     running.kill()
     running.communicate()
-    assert delay()[0] == "500ms", "nobody is left to put it back"
+    assert delay()[0] == "500ms", "no process is left to restore it"
 
 
 def set_delay(dsn: str, sql: str) -> None:

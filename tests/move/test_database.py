@@ -28,7 +28,7 @@ from together import meanwhile
 def arrived(databases: Databases, **environment: str) -> Databases:
     """Move the database with every kind of object."""
     done = databases.moved(**environment)
-    assert "Proved: each table took as many rows as were read; the target's tables and large objects" in done.stdout
+    assert "Proved: each table received as many rows as were read; the target's tables and large objects" in done.stdout
     assert "Left to you" not in done.stdout
     return databases
 
@@ -177,7 +177,7 @@ def test_roles_that_lack_are_told_and_not_made(databases: Databases) -> None:
     done = databases.move()
     there = databases.target
     assert done.returncode == 0, done.stdout
-    assert "role gone; role lacks at the target" in done.stdout
+    assert "role gone; role is missing at the target" in done.stdout
     assert "policy public.kept theirs is left out" in done.stdout
     assert databases.rows(there, "select count(*) from pg_roles where rolname ~ 'gone'") == [(0,)]
     assert databases.rows(there, "select has_table_privilege('reader', 'kept', 'select')") == [(True,)]

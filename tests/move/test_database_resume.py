@@ -92,7 +92,7 @@ def test_rows_that_changed_in_the_source_after_a_kill_are_those_of_one_instant(f
     full.run(full.source, "drop event trigger watch", "drop event trigger nodrop")
     full.run(full.source, "update app.people set age = 7", "create table app.later (i int)", "drop table app.empty")
     done = full.resume()
-    assert "all is read again, as of one new instant" in done.stderr
+    assert "everything is read again, as of one new instant" in done.stderr
     assert done.returncode == 0, done.stderr + done.stdout
     equal(full)
 
@@ -173,7 +173,7 @@ def test_a_job_whose_database_was_made_anew_begins_again(full: Databases) -> Non
 
 def test_an_aborted_job_says_what_is_left(full: Databases) -> None:
     killed(full, f"{ROOM}.indexes", "_Sessions.restore", 4)
-    assert "holds a part of what was to come: drop it" in dbdyno("move", "abort", full.job).stdout
+    assert "contains only part of the data: drop it" in dbdyno("move", "abort", full.job).stdout
     assert "the job is aborted" in full.resume().stderr
 
 

@@ -108,7 +108,7 @@ def test_views_and_queries_are_one_stream_and_said_to_be(lab: Lab) -> None:
     )
     done = lab.move("--table", "v", "--where", "id < 20 -- all of them")
     assert (done.returncode, len(lab.files())) == (0, 9), done.stderr
-    assert "public.v: one stream, since a view has no blocks to cut by" in done.stderr
+    assert "public.v: one stream, because a view has no blocks to split by" in done.stderr
     lab.out = lab.folder / "query"
     done = lab.moved("--query", "select id, 'a{}b' as \"odd name\", '%s' as p from t where id <= 3 -- few\n;")
     assert lab.files("*", "order by id") == [(n, "a{}b", "%s") for n in (1, 2, 3)]

@@ -55,7 +55,7 @@ def goes_back(lab: Lab, load: Callable[..., subprocess.CompletedProcess[str]], p
     lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table back (like t)")
     lab.moved("--table", "t", "--piece", "16KiB")
     done = load(lab, "--table", "back", "--verify", proof)
-    held = "the files hold what the job read that wrote them"
+    held = "the files contain what the job that wrote them had read"
     arrived(lab, "back", done, held, "the staged rows, read again from the server, were those of the files")
 
 
@@ -211,7 +211,7 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     lab.moved("--table", "t", "--piece", "16KiB")
     one = ("--table", "u", "--mode", "replace", "--workers", "1")
     done = checked(into(lab, *one, "--defer-indexes"))
-    assert "straight into the table, in one transaction; rows are logged" in done.stderr
+    assert "directly into the table, in one transaction; rows are logged" in done.stderr
     assert "Made again at the end: " in done.stdout
     assert content(lab, "u") == content(lab, "t")
     first, second = sorted(lab.out.glob("part*"))[:2]
@@ -240,7 +240,7 @@ def test_rows_are_not_logged_where_wal_level_is_minimal_and_the_table_is_new(tmp
         )
         lab.moved("--table", "t")
         for words, said, least, most in (
-            (("--mode", "replace"), "not logged, since wal_level is minimal", 0, 300_000),
+            (("--mode", "replace"), "not logged, because wal_level is minimal", 0, 300_000),
             (("--mode", "insert"), "rows are logged", 1_000_000, 30_000_000),
         ):
             before = lab.rows("select pg_current_wal_insert_lsn()")[0][0]

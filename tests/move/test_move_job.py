@@ -105,7 +105,7 @@ def test_the_rate_is_kept_also_by_small_chunks(table: Lab) -> None:
 def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
     stopped(table)
     status = dbdyno("move", "status", table.out)
-    assert "ended before it was done; next: dbdyno move resume" in status.stdout
+    assert "ended before it was complete; next: dbdyno move resume" in status.stdout
     asked = dbdyno("move", "resume", table.out, "--source", table.dsn)
     assert asked.returncode == 2
     assert "ended with the process that held it" in asked.stderr
@@ -133,7 +133,7 @@ def test_a_snapshot_that_is_held_makes_resume_exact(table: Lab, way: str) -> Non
     assert process.exitcode == (-signal.SIGKILL if way == "killed" else 2), "it waits for nobody"
     table.run("update t set id = -id", "delete from t where id = -5", "insert into t select 0, 'new'")
     done = succeeded("move", "resume", table.out, "--source", table.dsn, "--verify", "source")
-    assert "is still held: the job goes on as of then" in done.stderr
+    assert "is still held: the job continues as of that instant" in done.stderr
     assert "All as of one instant" in done.stdout
     assert "the source, read again in the same snapshot, gave the same rows" in done.stdout
     whole(table)

@@ -157,7 +157,7 @@ def test_what_no_arrow_type_holds_travels_as_text(maria: Maria) -> None:
         "insert into odd values (2, '2026-00-10', '800:00:00.5', '0000-00-00')",
     )
     done = checked(maria.out_of("--table", "odd"))
-    assert "the column travels as text; all is read again, as of a new instant" in done.stderr
+    assert "the column is moved as text; everything is read again, as of a new instant" in done.stderr
     succeeded("move", maria.out, "--to", maria.url, "--table", "odd2", "--create")
     assert maria.same("odd", "odd2")
 
@@ -220,7 +220,7 @@ def test_without_the_privilege_there_is_one_worker_and_it_is_said(maria: Maria) 
         "--workers",
         "4",
     )
-    assert "one worker: several need FLUSH TABLES WITH READ LOCK" in done.stderr
+    assert "one worker: several workers need FLUSH TABLES WITH READ LOCK" in done.stderr
     assert {record["worker"] for record in Ledger.open(maria.out).records().values()} == {0}
 
 
@@ -283,7 +283,7 @@ def test_a_load_that_fails_changes_nothing(maria: Maria) -> None:
     maria.do("alter table u modify x varchar(60)")
     rounded = dbdyno("move", maria.out, "--to", maria.url, "--table", "u", "--mode", "replace")
     assert rounded.returncode == 1
-    assert "NOT the same: column n (decimal(10,1)) does not hold 1,500 values as they came" in rounded.stdout
+    assert "NOT the same: column n (decimal(10,1)) does not store 1,500 values exactly" in rounded.stdout
 
 
 def test_from_mariadb_to_postgresql_and_back(types: Maria) -> None:

@@ -59,7 +59,7 @@ def test_files_go_in_by_a_job_and_what_was_staged_is_not_read_again(maria: Maria
     maria.do("alter table u drop constraint few")
     done = checked(go_on(maria, "--verify", "target"))
     assert "20,000 rows added, 0 changed" in done.stdout
-    assert "the files hold what the job read that wrote them" in done.stdout
+    assert "the files contain what the job that wrote them had read" in done.stdout
     assert "the staged rows, read again from the server, were those of the files" in done.stdout
     assert {number: one["ended_ns"] for number, one in Ledger.open(maria.folder / "job").records().items()} == staged
     assert maria.same("t", "u")

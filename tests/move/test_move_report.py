@@ -121,7 +121,7 @@ def test_what_is_not_as_it_came_is_in_the_first_line(table: Lab) -> None:
     (table.out / "part-00001.parquet").unlink()
     verdict = json.loads(report(table, "--format", "json"))["verdict"]
     assert (verdict["word"], verdict["tone"]) == ("Incomplete", "bad")
-    assert "the files of 1 are gone" in verdict["headline"]
+    assert "the files of 1 are missing" in verdict["headline"]
     lab, job, bad = table, table.folder / "job", table.folder / "bad.jsonl"
     lab.run("create table u (id int check (id <> 7), x varchar(40))")
     words = ("--table", "t", "--into", "u", "--to", lab.dsn, "--job", job, "--rejects", bad)

@@ -92,4 +92,4 @@ def test_a_value_that_cannot_be_held_is_an_error_on_a_pipe_and_text_in_a_file(la
     piped = to(lab, "-", "--table", "t")
     assert (piped.returncode, "--text d" in piped.stderr) == (2, True)
     filed = to(lab, lab.folder / "t.arrow", "--table", "t", "--verify", "files")
-    assert (filed.returncode, "travels as text" in filed.stderr) == (0, True)
+    assert (filed.returncode, "is moved as text" in filed.stderr) == (0, True)

@@ -187,7 +187,7 @@ def test_a_value_that_arrow_cannot_hold_makes_its_column_text(lab: Lab, kind: st
     )
     done = lab.moved("--table", "t", "--piece", "16KiB", "--verify", "source")
     assert "column v" in done.stderr
-    assert "travels as text" in done.stderr
+    assert "is moved as text" in done.stderr
     [(text,)] = lab.files("v", "where id = 4000")
     with lab.connect() as conn:
         conn.execute("set timezone = 'UTC'")

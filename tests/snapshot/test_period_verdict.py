@@ -133,7 +133,7 @@ def test_too_few_or_too_unlike_sub_intervals_are_no_all_clear(tmp_path: Path):
     found = verdict(unlike, unlike.stretch(8), unlike.stretch(8))
     assert found["word"] == "cannot tell"
     assert found["title"].startswith("Cannot tell: database time for the same work may have changed by −")
-    assert "sub-intervals in each period would tell" in found["sentences"][0]
+    assert "sub-intervals in each period are needed" in found["sentences"][0]
 
 
 def test_a_metric_that_is_small_decides_nothing(server: Loaded):
@@ -161,7 +161,7 @@ def test_commits_that_wait_longer_are_slower_although_no_statement_is():
     waiting = BlockedTime(0.1, 1.4, (1.0, 2.4), certain=True)
     found = judge(facts(1.02, waiting, 100.0, STANDBY), 0.05)
     assert (found.word, found.title) == ("worse", "Slower: commits wait for a standby (93% of +1.4 s a second)")
-    assert found.next.startswith("Find what holds back its replay")
+    assert found.next.startswith("Find what delays its replay")
 
 
 def test_commits_that_wait_for_the_log_come_before_a_statement_that_takes_microseconds_longer():

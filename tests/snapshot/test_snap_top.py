@@ -219,7 +219,7 @@ def test_q_ctrl_c_and_a_signal_end_quietly_and_put_the_terminal_back(server: Emb
 
 def test_a_terminal_that_was_closed_is_no_error(server: EmbeddedPostgres) -> None:
     terminal = Terminal(dsn_of(server))
-    terminal.until("the first numbers")
+    terminal.until("first figures")
     os.close(terminal.slave)
     os.close(terminal.master)
     assert terminal.process.wait(120) == 0

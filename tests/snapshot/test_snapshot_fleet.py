@@ -181,7 +181,7 @@ def test_a_failure_is_told_when_it_begins_changes_and_is_over(capsys: pytest.Cap
     assert capsys.readouterr().err.splitlines() == [
         "dbdyno: a: gone",
         "dbdyno: a: silent",
-        "dbdyno: a: answers again; failed before: 3",
+        "dbdyno: a: answers again; failures before: 3",
         "dbdyno: a: silent",
     ]
 

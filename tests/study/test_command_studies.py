@@ -98,7 +98,7 @@ def test_a_plan_with_files_is_shown_whole_before_it_is_run_for_somebody_else():
     plan = parse_plan(PLAN % 'text = "text 4KiB"', Path("p.toml"))
     assert plan_from_dict(plan.to_dict()) == plan
     assert ProgramBench.side_effects(plan, None) == [
-        "makes files for it: text (text 4KiB)",
+        "generates files: text (text 4KiB)",
         "runs on this host: cat '<text>'",
         "runs on this host: wc -c '<text>'",
     ]

@@ -57,7 +57,7 @@ def test_where_nothing_fails_nothing_can_be_expected(tmp_path: Path):
     (tmp_path / "p.toml").write_text(text)
     done = dbdyno("run", "p.toml", "--target", "model:one-disk", "--dry-run", cwd=tmp_path)
     assert done.returncode == 2
-    assert "expected_errors" in done.stderr and "never ends in an error" in done.stderr
+    assert "expected_errors" in done.stderr and "never returns an error" in done.stderr
 
 
 def test_a_name_of_several_states_stands_for_all_of_them():

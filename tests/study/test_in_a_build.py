@@ -162,7 +162,7 @@ def test_a_file_of_no_known_form_is_refused_before_anything_runs(tmp_path: Path)
     """It was refused when the run was over."""
     (tmp_path / "p.toml").write_text(plan(FASTER, 5))
     done = dbdyno("run", "p.toml", "-o", "x.pdf", cwd=tmp_path)
-    assert done.returncode == 2 and "the suffix of x.pdf names no format" in done.stderr
+    assert done.returncode == 2 and "the suffix of x.pdf is not a format" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 

@@ -315,9 +315,9 @@ def test_the_live_line_names_watchpoints_and_warnings_what_they_cannot_tell() ->
 @pytest.mark.parametrize(
     ("sites", "watch", "ok", "words"),
     [
-        (600, 4000, True, "mode sites, 0.60 us of CPU a probe; mode watch, 4.00 us"),
-        (600, None, True, "mode sites, 0.60 us of CPU a probe"),
-        (None, 4000, True, "mode watch, 4.00 us of CPU a note; not mode sites: no probes (perf_event_paranoid"),
+        (600, 4000, True, "mode sites, 0.60 us of CPU per probe; mode watch, 4.00 us"),
+        (600, None, True, "mode sites, 0.60 us of CPU per probe"),
+        (None, 4000, True, "mode watch, 4.00 us of CPU per event; not mode sites: no probes (perf_event_paranoid"),
         (None, None, False, "no probes; no watchpoints (perf_event_paranoid"),
     ],
 )
@@ -341,8 +341,8 @@ def test_the_doctor_names_the_modes_that_are_allowed_and_what_would_allow_more(
 @pytest.mark.parametrize(
     ("unmapped", "words"),
     [
-        (None, "mode read, 0.06 us a look at all sessions; not timed exactly: no probes; no watchpoints ("),
-        ("Operation not permitted", "by copies; CAP_CHECKPOINT_RESTORE would map the memory (Operation not permitted)"),
+        (None, "mode read, 0.06 us per look at all sessions; no exact times: no probes; no watchpoints ("),
+        ("Operation not permitted", "by copying; CAP_CHECKPOINT_RESTORE would map the memory (Operation not permitted"),
     ],
 )
 def test_the_doctor_says_that_a_server_can_be_read_and_what_one_more_capability_brings(

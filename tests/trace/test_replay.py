@@ -113,7 +113,7 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
     assert answer == [("ann", "ann!"), ("ann", "ann!"), ("bob", "bob!"), ("bob", "bob!")], done.stdout
     assert done.returncode == 1
     assert "SELECT 5 then, SELECT 6 now: select name from parent" in done.stdout
-    assert "4 generated keys are different now (public.parent.id: 4); 8 values" in done.stdout
+    assert "4 generated keys differ now (public.parent.id: 4); 8 values" in done.stdout
     assert "1 round trips were incomplete" in done.stdout
     assert SECRET not in str(rows(run, "select * from wire"))
 
@@ -128,7 +128,7 @@ def test_numbers_that_are_no_keys_and_look_like_them_are_sent_as_captured(
         for pieces in (3, 1, 7, 1):
             connection.execute("insert into line (pieces) values (%s) returning id", [pieces])
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--writes", "--speed", "max")
-    assert "4 generated keys are different now (public.line.id: 4); 0 values" in done.stdout
+    assert "4 generated keys differ now (public.line.id: 4); 0 values" in done.stdout
     assert asked(copy, "select pieces from line order by id") == asked(place, "select pieces from line order by id")
 
 
@@ -182,7 +182,7 @@ def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgr
     dsn = make_conninfo("", **{**copy, "user": "plain", "password": "plain"})
     done = succeeded("trace", "replay", run, "--target", dsn, "--speed", "max")
     for what in ("WAL", "temporary files", "checkpoints"):
-        assert f"Not known of the target: {what} (permission denied" in done.stdout
+        assert f"Not known for the target: {what} (permission denied" in done.stdout
 
 
 def test_differences_are_counted_by_statement_also_of_prepared_ones(engine: EmbeddedPostgres, tmp_path: Path) -> None:

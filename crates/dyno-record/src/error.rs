@@ -10,7 +10,7 @@ pub enum RecordError {
     Program(String),
     /// The program is not for x86-64.
     #[error(
-        "the server's program is for {0}: exact waits are recorded on x86-64 only\n  next: sample the server's waits with dbdyno snap watch"
+        "the server's program is for {0}: exact waits can be recorded on x86-64 only\n  next: sample the server's waits with dbdyno snap watch"
     )]
     Architecture(String),
     /// The program does not export a required symbol.

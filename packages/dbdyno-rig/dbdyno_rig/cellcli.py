@@ -137,6 +137,6 @@ def _answer(cell: Cell, options: StartOptions, text: str) -> ProgramResult:
     if _FILES.fullmatch(text):
         return ProgramResult("\nThere are no files on this modelled cell.\n", "", 1)
     if options.monitor and not _LOOKS.match(text):
-        return ProgramResult("\nIn monitor mode (-m) there is only LIST, DESCRIBE and HELP.\n", "", 1)
+        return ProgramResult("\nIn monitor mode (-m), only LIST, DESCRIBE and HELP are allowed.\n", "", 1)
     output, code = cell.answer(text, xml=options.xml)
     return ProgramResult(output, "", code)

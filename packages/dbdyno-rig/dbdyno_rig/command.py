@@ -150,8 +150,8 @@ async def _serve(rack: Rack, load: Load, folder: Path, listen: str, port: int, k
             await asyncio.wait_for(ended.wait(), 10)
         if not ended.is_set() and rack.reached < SLOW * rack.speed:
             click.echo(
-                f"dbdyno: the model gives {rack.reached:.1f} virtual seconds a second, not"
-                f" {rack.speed:g}: --workload quiet, fewer sessions, or think_ms, make it lighter",
+                f"dbdyno: the model reaches {rack.reached:.1f} virtual seconds per second, not {rack.speed:g}; for "
+                f"less load: --workload quiet, fewer sessions, or think_ms",
                 err=True,
             )
         await ended.wait()
@@ -164,8 +164,8 @@ def _tell(rack: Rack, load: Load, served: RackAccess) -> None:
     for text in (f"{rack.database}: {does}", *rack.beside):
         click.echo(f"  {text}", err=True)
     click.echo(
-        f"their clocks run {rack.speed:g} times too fast: a collection every"
-        f" {60 / rack.speed:.3g} s, if the model keeps up",
+        f"their clocks run {rack.speed:g} times as fast as real time: one collection every {60 / rack.speed:.3g} s, if "
+        f"the model keeps up",
         err=True,
     )
     for name, port in zip(rack.names, served.ports, strict=True):

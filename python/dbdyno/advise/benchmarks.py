@@ -20,5 +20,5 @@ def benchmark(
     engines: tuple[str, ...] = ("postgres",),
 ) -> Rule:
     """Return a rule that explains why a benchmark's figures mean less than they seem to."""
-    expects, risk = "figures that are valid beyond this run", "the run takes longer, or needs more data"
+    expects, risk = "figures that are valid beyond this run", "the better run takes longer, or needs more data"
     return Rule(name, "benchmark", title, reads, condition, expects, risk, source, refuted, judge, engines)

@@ -88,19 +88,19 @@ class _Way:
     schedule: str = "blocks = 20"
 
 
-_RESTART = "Each turn begins with a restart, which dbdyno does to its own engines only: --target postgres."
-_SESSION = "Each session sets it for itself: nobody else feels it."
+_RESTART = "Each turn begins with a restart. dbdyno restarts only embedded servers: --target postgres."
+_SESSION = "Each session sets it for itself only; other sessions are not affected."
 _RELOAD = (
-    "On a server that others use it needs ALTER SYSTEM and a reload, which all of them feel: allow it below"
-    " (alter_system = true). The old value is put back."
+    "On a shared server this needs ALTER SYSTEM and a reload, which affect all sessions: allow it below (alter_system "
+    "= true). The old value is restored."
 )
 _WAYS = {
     "shared_buffers": _Way("select-only", _RESTART, "blocks = 12"),
-    "huge_pages": _Way("select-only", f"{_RESTART} The kernel must have huge pages to give.", "blocks = 12"),
+    "huge_pages": _Way("select-only", f"{_RESTART} The kernel must have free huge pages.", "blocks = 12"),
     "wal_buffers": _Way("tpcb-like", _RESTART, "blocks = 12"),
     "max_wal_size": _Way(
         "tpcb-like",
-        f"{_RELOAD} A turn must see three checkpoints or more: make it longer where it does not.",
+        f"{_RELOAD} A turn must contain three checkpoints or more: if it does not, make it longer.",
         'blocks = 8\nwarmup_blocks = 1\nturn = "5min"',
     ),
     "track_io_timing": _Way("select-only", f"{_SESSION} Only a superuser may."),
@@ -116,13 +116,13 @@ def untestable(finding: Mapping[str, Any], load: Load | None) -> str:
     """Return why no plan can be written for a finding, or "" if one can."""
     test = finding.get("test")
     if not test:
-        return "not testable by a setting: check yourself what would refute it"
+        return "not testable by a setting: check manually what would refute it"
     if not test["found"]:
         return f"the value of {test['setting']} on this server is not known"
     if test["found"] == test["proposed"]:
         return f"{test['setting']} is {test['found']} already"
     if test["of_statement"] and (load is None or load.script is None):
-        return f"it is about one {finding['subject']}: give that as --workload script.sql, a built-in mix has it not"
+        return f"it is about one {finding['subject']}: give that as --workload script.sql; no built-in mix contains it"
     return ""
 
 
@@ -191,14 +191,14 @@ def _comments(
     own = (
         ""
         if load is not None
-        else (f"The load is the built-in mix {way.mix}. Your own is the better test: --workload script.sql.")
+        else (f"The load is the built-in mix {way.mix}. Your own load is the better test: --workload script.sql.")
     )
     return [
         f"Tests the advice {finding['rule']}: {finding['sentence']}",
-        f"Given for {facts.get('title')} ({engine}), by these figures:",
+        f"Given for {facts.get('title')} ({engine}), because of these figures:",
         *evidence,
         f"Expected: {finding['expected']}",
-        f"Refuted by this plan: {experiment.proposed} is {refutes}. By the rule: {finding['refuted_by']}",
+        f"Refuted by this plan: {experiment.proposed} is {refutes}. According to the rule: {finding['refuted_by']}",
         f"Risk: {finding['risk']}",
         *([own] if own else []),
         way.note,

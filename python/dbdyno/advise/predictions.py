@@ -64,7 +64,7 @@ class PredictedEffect:
         """Return the effect in words."""
         sessions = f"{self.sessions} session{'' if self.sessions == 1 else 's'}"
         throughput, p99 = self.effect.throughput.as_text, self.effect.p99.as_text
-        return f"by the model throughput {throughput} and p99 {p99}, with {sessions} of {self.load}"
+        return f"the model predicts throughput {throughput} and p99 {p99}, with {sessions} of {self.load}"
 
     def row(self) -> JsonObject:
         """Return the effect as values for a page's model; throughput and p99 are changes relative to 1."""

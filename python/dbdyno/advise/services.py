@@ -5,8 +5,8 @@ A service is recognised by its characteristic roles and settings, which `queries
 
 from __future__ import annotations
 
-_NO_PAGES = "its storage makes pages of the WAL itself: checkpoints and full-page images cost nothing here"
-_OWN_CACHE = "its own cache behind shared_buffers serves the reads"
+_NO_PAGES = "its storage builds pages from the WAL: checkpoints and full-page images cost nothing here"
+_OWN_CACHE = "a cache of the service, behind shared_buffers, serves the reads"
 NOT_APPLICABLE: dict[str, dict[str, str]] = {
     "Amazon Aurora": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "wal_buffers": _NO_PAGES},
     "Neon": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "shared_buffers": _OWN_CACHE},

@@ -28,7 +28,7 @@ def advice_on(store: Store, period: str, target: str) -> JsonObject:
 
 def without_device(facts: Facts) -> Facts:
     """Return the evidence with the reason why nothing is said about a fast device: none was named."""
-    lack = MissingEvidence("no size of a fast device was given", "add the size, such as --fast-gb 100")
+    lack = MissingEvidence("the size of the fast device was not given", "add the size, such as --fast-gb 100")
     return replace(facts, lacking={FastDevice: lack, **facts.lacking})
 
 

@@ -66,12 +66,15 @@ def statement_plan(statement: SeenStatement, findings: Iterable[Mapping[str, Any
     comments = [
         f"Statement {escape_line(statement.name, 80)}, seen on {escape_line(statement.seen, 200)}.",
         *(
-            [f"Evidence has no values: give its {count} variables yours, of the types that the columns have."]
+            [
+                f"Evidence contains no parameter values: give your values for the {count} variables, of "
+                f"the types of their columns."
+            ]
             if count
             else []
         ),
         "Run it on a copy of the server: dbdyno run plan.toml --target DSN",
-        "A change that no setting makes, such as an index: prepare two databases, and name each arm's with dsn.",
+        "To test a change that is not a setting, such as an index: prepare two databases, and give each arm its dsn.",
     ]
     head = "".join(f"# {one}\n" for one in comments)
     return f"""{head}

@@ -45,7 +45,14 @@ _TABLE = (
     Decision("slower", "Slower", "bad", 0, 1, "the headline metric is worse, q at most 1 - level"),
     Decision("same", "No difference that matters", "even", 0, 0, "the whole interval is within the threshold"),
     Decision(UNCLEAR, "Cannot tell", "doubt", 0, 0, "none of these"),
-    Decision(PROVISIONAL, "Provisional", "doubt", 0, 0, "one of these, from fewer blocks than the level allows"),
+    Decision(
+        PROVISIONAL,
+        "Provisional",
+        "doubt",
+        0,
+        0,
+        "one of the verdicts above, but from fewer blocks than the level needs",
+    ),
     Decision(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),
     Decision(FAILED, "Failed", "bad", 2, 2, "every transaction of an arm failed"),
     Decision("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
@@ -53,7 +60,7 @@ _TABLE = (
         "not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it, a trend has no change"
     ),
     Decision("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
-    Decision("measured", "Measured", "even", 0, 0, "a probe of one log, or an engine beside a model"),
+    Decision("measured", "Measured", "even", 0, 0, "a probe of a single log, or an engine compared with a model"),
 )
 DECISIONS = {answer.name: answer for answer in _TABLE}
 
@@ -77,15 +84,15 @@ _FAILS: dict[Effect, dict[str, str]] = {
         "arrivals": "open loop: more than 5 % of an arm's arrivals were dropped, or the arms' shares differ by more "
         "than half the threshold",
         "work": "the arms differ by more than 1 % in rows per transaction",
-        "answers": "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
+        "answers": "a captured run: more than 1 % of an arm's statements had another outcome than in the capture",
         "level": "the base's mean latency rose by half or fell by a third over the run, certain at 99 %, and the "
-        "ratio to it, within blocks, moved with it or may have",
+        "ratio to it, within blocks, moved with it or may have done so",
         "difference": "the difference between the arms moved over the run, certain at 99 %, and changes its sign "
         "within the run",
-        "premise": "`tail_times`: the base's longest operation takes less than this number of its medians: no tail to "
-        "judge",
+        "premise": "`tail_times`: the base's longest operation is shorter than this multiple of the median: "
+        "no tail to judge",
         "invariants": "on a model: a conservation law is broken",
-        "switched": "on cells: no more redo writes raced with the flash log on than with it off",
+        "switched": "on cells: redo writes raced no more often with the flash log on than with it off",
     },
     "provisional": {
         "blocks": "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))",
@@ -97,16 +104,16 @@ _FAILS: dict[Effect, dict[str, str]] = {
         "99 %",
         "stall": "no session got an answer for half a second and twenty times the usual time",
         "clock": "the wall clock was stepped during the run",
-        "processors": "commands: others used more than a tenth of this host's processors meanwhile",
+        "processors": "commands: other programs used more than a tenth of this host's processors during the run",
         "operations": "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where "
         "turns are counted in transactions, or are of one session",
         "independence": "successive blocks' log ratios correlate by more than 2 / sqrt(n)",
-        "cut off": "latencies crowd at their maximum, or the maxima of two arms agree",
-        "tail": "p99 is judged, and blocks hold too few transactions for one of their own",
+        "cut off": "latencies pile up at their maximum, or the maxima of two arms are equal",
+        "tail": "p99 is judged, but blocks have too few transactions to compute it",
         "dropped": "open loop: an arrival was dropped",
         "generator": "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms",
-        "hosts": "many hosts: one of them had answers a quarter later than the others, in most blocks",
-        "host clocks": "many hosts: more than a tenth of the operations began before all hosts were there",
+        "hosts": "many hosts: one host's answers took a quarter longer than those of the others, in most blocks",
+        "host clocks": "many hosts: more than a tenth of the operations began before all hosts had started",
         "writes": "on cells: a turn saw fewer than 1,000 redo writes",
         "others": "on cells: more than 5 % of redo writes raced although the flash log was off",
         "counters": "on cells: the race's counters do not add up",

@@ -27,11 +27,11 @@ SLOW_CLOCKS = frozenset({"acpi_pm", "hpet", "jiffies", "refined-jiffies"})
 def machine(target: Postgres, conn: Connection) -> Outcome:
     """Check whether the server runs on this machine."""
     if target.is_here(conn):
-        return Outcome(True, "this machine", "its CPU and disk counters are recorded; the load shares its CPU")
+        return Outcome(True, "this machine", "the server's CPU and disk counters are recorded; the load shares its CPU")
     return Outcome(
         None,
         "another machine (or another container)",
-        "CPU and disk counters are those of this client; the network is part of each latency",
+        "CPU and disk counters come from this client machine; each latency includes the network",
         "run dbdyno on the server's machine if you need its counters",
     )
 
@@ -45,7 +45,7 @@ def data_folder(target: Postgres, conn: Connection) -> Outcome:
     readable = os.access(path, os.R_OK | os.X_OK)
     found = f"{path}, {disk.kind if disk else '?'} on {disk.device if disk else '?'}"
     if disk and disk.in_memory:
-        return Outcome(False, found, "it is in memory: commits cost no disk", "move it to a disk")
+        return Outcome(False, found, "it is in memory: commits cost no disk I/O", "move it to a disk")
     return Outcome(True, f"{found}{'' if readable else ' (not readable)'}", "the disk under it is known")
 
 
@@ -64,8 +64,8 @@ def governor(_target: Postgres, _conn: Connection) -> Outcome:
     return Outcome(
         False,
         f"governor '{governor}'",
-        "an idle processor is slow to wake: few sessions may look slower than many",
-        "cpupower frequency-set -g performance, while the run lasts",
+        "an idle processor wakes slowly: a few sessions may look slower than many",
+        "run `cpupower frequency-set -g performance` for the time of the run",
     )
 
 
@@ -77,10 +77,10 @@ def steal(_target: Postgres, _conn: Connection) -> Outcome:
     return Outcome(
         share < STEAL_SHARE_HIGH,
         f"{share:.1%} since boot",
-        "a hypervisor gives this machine's time to others: more noise, more blocks needed"
+        "a hypervisor gives this machine's CPU time to others: more noise, so more blocks are needed"
         if share >= STEAL_SHARE_HIGH
-        else "little is taken by neighbours",
-        "use a machine of its own, or more blocks" if share >= STEAL_SHARE_HIGH else "",
+        else "neighbours take little CPU time",
+        "use a dedicated machine, or more blocks" if share >= STEAL_SHARE_HIGH else "",
     )
 
 
@@ -92,8 +92,8 @@ def clock(_target: Postgres, _conn: Connection) -> Outcome:
     return Outcome(
         not slow,
         f"{source}, {cost_ns} ns a reading",
-        "every operation reads it twice" + (", and the engine's I/O timing too" if slow else ""),
-        "prefer the clock source tsc where the machine offers it" if slow else "",
+        "every operation reads it twice" + (", and so does the engine's I/O timing" if slow else ""),
+        "use the clock source tsc if the machine offers it" if slow else "",
     )
 
 

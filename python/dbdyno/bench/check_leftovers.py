@@ -26,7 +26,7 @@ def check_findings(findings: Iterable[leftovers.Finding]) -> Outcome:
     """Return the doctor check of whether an earlier run left a setting of the server changed."""
     left = [one for one in findings if one.state == "ours"]
     if not left:
-        return Outcome(True, "nothing", "no run left a setting of this server changed")
+        return Outcome(True, "nothing", "no run has left a changed setting on this server")
     record = left[0].source.record
     steps = {
         "held": "wait until that run has ended",
@@ -36,6 +36,6 @@ def check_findings(findings: Iterable[leftovers.Finding]) -> Outcome:
     return Outcome(
         False,
         ", ".join(one.sentence for one in left) + f"; {leftovers.describe(record)}",
-        "what is measured now is measured under that value, and a new run is refused",
+        "measurements now use that value, and dbdyno refuses a new run",
         steps[record.state],
     )

@@ -36,12 +36,12 @@ _ADMIN = 21
 def exact_waits(target: Postgres, conn: Connection) -> Outcome:
     """Check whether `dbdyno trace record` can record this server, and in which mode."""
     if not target.is_here(conn):
-        return Outcome(None, "the server is elsewhere", _WITHOUT, "run dbdyno on the server's machine")
+        return Outcome(None, "the server is on another machine", _WITHOUT, "run dbdyno on the server's machine")
     if platform.machine() != "x86_64":
-        return Outcome(False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 only")
+        return Outcome(False, f"this is {platform.machine()}", "exact waits can be recorded on x86-64 only")
     major = conn.info.server_version // 10_000
     if major not in VERSIONS:
-        return Outcome(False, f"PostgreSQL {major}", "exact waits are recorded of 14 to 18")
+        return Outcome(False, f"PostgreSQL {major}", "exact waits can be recorded for PostgreSQL 14 to 18")
     return kernel_allows(conn.info.backend_pid)
 
 
@@ -55,17 +55,17 @@ def kernel_allows(pid: int) -> Outcome:
     found = _exact(pid, (sites, no_sites), (watch, no_watch))
     by_looks = _looks(*read) if read is not None else f"not mode read: {no_read}"
     if not found.ok and read is not None:
-        does = "`dbdyno trace record` reads waits to the time between two looks"
-        return Outcome(True, f"{by_looks}; not timed exactly: {found.found}; for that: {found.next}", does)
+        does = "`dbdyno trace record` reads waits, accurate to the time between two looks"
+        return Outcome(True, f"{by_looks}; no exact times: {found.found}; to get them: {found.next}", does)
     return found._replace(found=f"{found.found}; {by_looks}")
 
 
 def _looks(look_ns: int, unmapped: str | None) -> str:
     """Return a text that says how the server's memory can be read, and what a missing capability would improve."""
-    told = f"mode read, {look_ns / 1e3:.2f} us a look at all sessions"
+    told = f"mode read, {look_ns / 1e3:.2f} us per look at all sessions"
     if unmapped is None:
         return told
-    return f"{told} by copies; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): some .1 us a look"
+    return f"{told} by copying; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): about 0.1 us a look"
 
 
 def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Outcome:
@@ -75,17 +75,17 @@ def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | Non
         also = f"; mode watch, {watch / 1e3:.2f} us" if watch is not None else ""
         return Outcome(
             True,
-            f"mode sites, {sites / 1e3:.2f} us of CPU a probe{also}",
-            "`dbdyno trace record --exact` times every wait of this server; most statements meet five to ten probes",
+            f"mode sites, {sites / 1e3:.2f} us of CPU per probe{also}",
+            "`dbdyno trace record --exact` times every wait of this server; most statements pass five to ten probes",
         )
     if watch is not None:
         return Outcome(
             True,
-            f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({kernel_settings()});"
+            f"mode watch, {watch / 1e3:.2f} us of CPU per event; not mode sites: {no_sites} ({kernel_settings()});"
             " for mode"
             f" sites: {_RIGHTS}",
             "`dbdyno trace record --exact` times every wait of this server; rows, SQLSTATEs and the first milliseconds"
-            " of sessions are mode sites' alone, which costs a tenth",
+            " of sessions need mode sites, at a tenth of the CPU",
         )
     return Outcome(False, f"{no_sites}; {no_watch} ({kernel_settings()})", _WITHOUT, _allowing_command(pid))
 

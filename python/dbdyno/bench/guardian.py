@@ -67,8 +67,8 @@ class ObjectExistsError(TargetError):
 
     def __init__(self, refused: TargetError, undo: Undo) -> None:
         step = (
-            "remove manually what the set-up created before it, or give its objects other names; the teardown was not"
-            " run, so that no object of yours or of another run is dropped"
+            "manually remove what the set-up created before this object, or rename its objects; the teardown was not "
+            "run, so that no object of yours or of another run is dropped"
         )
         super().__init__(refused.message, where=refused.where, next_step=step)
         self.undo = undo

@@ -140,7 +140,7 @@ def _note(work: _Work, attempt: Attempt, tell: Tell, spent_s: float, retry_for_s
     if work.tries == 1 or spent_s - work.reported_s >= PROGRESS_EVERY_S:
         work.reported_s = spent_s
         hours = (retry_for_s - spent_s) / 3600
-        tell(f"not put back yet: {problem}; trying again for {hours:.3g} h (`dbdyno doctor` shows it)")
+        tell(f"not restored yet: {problem}; dbdyno retries for {hours:.3g} h (`dbdyno doctor` shows it)")
     record = _record_of(work.undo)
     known = unrestored_settings.read(record)
     if record is not None and known is not None:

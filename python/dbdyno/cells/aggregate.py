@@ -158,7 +158,7 @@ def _weighted_mean(name: str, readings: list[Reading], weights: _Weights) -> tup
     """Return the mean weighted by requests, or None with the reason if the numbers of requests are unknown."""
     rates, same_object = request_rates(name)
     if not rates:
-        return None, "no rate of its requests is known; `cells watch` has it from the counters"
+        return None, "the rate of its requests is not known; `cells watch` computes it from the counters"
     if name == "FL_RQ_TM_W_RQ" and not all(weights.none_passed_by(r.cell) for r in readings):
         return None, (
             "redo writes passed by the flash log, and those have no rate; `cells watch` has it from the counters"

@@ -103,7 +103,7 @@ class _Reader:
         elif re.search(r"[A-Za-z]", body):
             self.heading, self.items = (number, body.rstrip(":").rstrip()), 0
         else:
-            return "no statistic of cellsrvstat"
+            return "not a statistic of cellsrvstat"
         return None
 
     def close(self) -> None:
@@ -151,11 +151,11 @@ class _Reader:
         match = _TIME.fullmatch(body)
         month = match["month"].lower() if match else ""
         if match is None or month not in _MONTHS:
-            return "a time that cannot be read; it is like 'Sat Jan 17 09:02:55 2015'"
+            return "a time that cannot be read; expected a form like 'Sat Jan 17 09:02:55 2015'"
         date = f"{match['year']}-{_MONTHS.index(month) + 1:02}-{int(match['day']):02}"
         try:
             moment = datetime.fromisoformat(f"{date}T{match['clock']}")
         except ValueError as error:
-            return f"a time that cannot be: {error}"
+            return f"an invalid time: {error}"
         self.at_ns = int(moment.replace(tzinfo=UTC).timestamp()) * 10**9
         return None

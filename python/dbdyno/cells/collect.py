@@ -134,7 +134,7 @@ def _once_each(listing: Listing) -> str | None:
     if not again:
         return None
     listing.readings = list(first.values())
-    return f"{again} value{'s' * (again > 1)} came twice; the first of each is kept"
+    return f"{again} value{'s' * (again > 1)} occurred twice; dbdyno keeps the first of each"
 
 
 def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:

@@ -45,9 +45,9 @@ _PREFIX = re.compile(r"\A([A-Za-z0-9][\w.-]*):[ \t]+(?=\S)")
 _NUMBER = re.compile(r"([+-]?[\d.,' \u00a0\u202f]*\d(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 _BLANKS = re.compile(r"[' \u00a0\u202f]")
 _DAY, _CLOCK = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
-NO_VALUE = "a row without the value or the name that its header promises"
+NO_VALUE = "a row without the value or the name that the header requires"
 NO_TIME = "a row whose time cannot be read: write it as 2026-01-05T10:00:00+01:00"
-TWICE = "a header that names a column twice, or more than one: leave one of them out"
+TWICE = "a header that names one or more columns twice: remove the repeated names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _reading(line: int, row: dict[str, str], mark: str) -> Reading | str:
     if value is None:
         return AMBIGUOUS_NUMBER
     if unit is None:
-        return "a unit that is none of CellCLI's, of a metric that is not known"
+        return "an unknown metric with a unit that CellCLI does not use"
     at_ns = _moment(row)
     if at_ns is None and (row.get("time") or row.get("date")):
         return NO_TIME

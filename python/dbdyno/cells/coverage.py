@@ -87,8 +87,8 @@ def coverage(recording: MeasuredRecording) -> Coverage:
         "states": list(STATES),
         "cells": cells,
         "late": late,
-        "about": "A cell collects its metrics once a minute. Asked sooner, it has nothing new: that"
-        " is not shown as zero, and no rate is taken.",
+        "about": "A cell collects its metrics once a minute. If asked sooner, it has no new values: dbdyno shows "
+        "neither zero nor a rate for such an interval.",
         "table": _table(cells),
         "notes": [f"{cell['name']}: {note}" for cell in cells for note in cell["problems"]],
     }

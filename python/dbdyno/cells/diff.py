@@ -67,8 +67,8 @@ def read_collection(path: Path, *, mask: str | None = None, cell: str = "", deta
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
         step = (
-            "give the output of `cellcli -e list metriccurrent` or of cellsrvstat; a file of your own needs a line "
-            "with its column names, which include name and value: cell;time;name;object;value"
+            "give the output of `cellcli -e list metriccurrent` or of cellsrvstat; any other file needs a header line "
+            "with column names, including name and value: cell;time;name;object;value"
         )
         if first and first.why in (FOREIGN_NUMBER, AMBIGUOUS_NUMBER):
             seen, step = f" that can be read{seen}, {first.why}", OTHER_LANGUAGE

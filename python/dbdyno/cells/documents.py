@@ -69,7 +69,7 @@ def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
         counted = end - len(body)
         if len(found.unread) >= MOST_UNREAD:
             found.unread.append(
-                UnreadLine(line, body[:200], "and what follows is not read: too much before it is no XML")
+                UnreadLine(line, body[:200], "and the rest is not read: too much text before it is not XML")
             )
             break
         _document(body.rstrip(), cell, line, found)
@@ -81,7 +81,7 @@ def _document(text: str, cell: str, line: int, listing: Listing) -> None:
     if not text:
         return
     if "<!" in text.split("<cli-output", 1)[0]:  # entities could expand a small text to a huge one
-        why = "a document type, which no cell sends; the document is left out"
+        why = "a document type declaration, which no cell sends; the document is left out"
         listing.unread.append(UnreadLine(line, text[:200], why))
         return
     parser = ElementTree.XMLParser(target=_Reader(cell, line, listing))  # noqa: S314 - no entities

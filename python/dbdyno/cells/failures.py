@@ -25,14 +25,14 @@ def describe_failure(error: Exception, reach: HostAccess) -> FailureText:
     if isinstance(error, asyncssh.PermissionDenied):
         return _of_keys(reach)
     if isinstance(error, OSError):
-        return f"cannot be reached: {_reason(error)}", "is the name right, is it up?"
+        return f"cannot be reached: {_reason(error)}", "check that the name is right and the host is up"
     many = "authentication failures" in str(error)
     return _message_of(error), _FEWER if many else None
 
 
 _FEWER = (
-    "the agent offered too many keys: --key names the right one, and so does IdentityFile with "
-    "IdentitiesOnly in the SSH configuration"
+    "the agent offered too many keys: name the right key with --key, or with IdentityFile and IdentitiesOnly in the "
+    "SSH configuration"
 )
 
 
@@ -71,10 +71,10 @@ def _of_host_key(error: asyncssh.HostKeyNotVerifiable, reach: HostAccess) -> Fai
     if known:
         kinds = ", ".join(sorted({key.get_algorithm() for key in known}))
         return (
-            f"its host key is another than the one that is known ({kinds})",
-            f"find out why; only if it was changed on purpose, forget the old one: {forget_command(reach)}",
+            f"its host key differs from the known key ({kinds})",
+            f"find out why; only if it was changed on purpose, remove the old key: {forget_command(reach)}",
         )
-    way = "compare the key by another way, then add it: "
+    way = "compare the key through another channel, then add it: "
     if reach.jump_hosts()[1]:
         return "its host key is not known", f"{way}`dbdyno cells setup-keys` shows and adds it"
     port = f"-p {reach.port} " if reach.port != 22 else ""
@@ -86,10 +86,10 @@ def _of_keys(reach: HostAccess) -> FailureText:
     if locked:
         first = shlex.quote(str(locked[0]))
         return (
-            f"no key was let in; {locked[0]} has a passphrase, so only an agent can offer it",
-            f"ssh-add {first} gives it to the agent (ssh-add -l shows what that holds)",
+            f"no key was accepted; {locked[0]} has a passphrase, so only an agent can offer it",
+            f"run `ssh-add {first}` to give it to the agent (`ssh-add -l` lists its keys)",
         )
     return (
         REFUSED,
-        "`dbdyno cells setup-keys` puts a key there; --key names another, --user another user",
+        "install a key with `dbdyno cells setup-keys`, or name another key (--key) or user (--user)",
     )

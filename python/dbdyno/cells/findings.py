@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-AMBIGUOUS_NUMBER = "a number that may be of another language, as others of this text are: 12.345 or 12,345?"
+AMBIGUOUS_NUMBER = "a number that may be in another locale, like others in this text: 12.345 or 12,345?"
 OTHER_LANGUAGE = (
     "CellCLI writes numbers as the locale of its session does; collect again with LC_ALL=C before cellcli or dcli, or "
     "write the values into the file as 1,325.8"

@@ -197,14 +197,14 @@ class PlanUndo:
                 elif look.state == "ours":
                     back[host] = alter_command(_directives(cells[host]["found"]))
                 elif look.state == "other":
-                    words = f"somebody else changed its plan to {look.words}; it is left so"
+                    words = f"somebody else changed its plan to {look.words}; dbdyno does not change it"
                     states[host] = _State(words, False)
         return states | await self._alter(back)
 
     async def _alter(self, back: Mapping[Host, str]) -> dict[Host, _State]:
         async with Fleet(list(back), self.access) as fleet:
             answers = await fleet.run({h: command_of(text).shell_command for h, text in back.items()})
-        words = "was put back and does not show it"
+        words = "was restored but does not show the restored plan"
         return {a.host: _State(f"{failure(a) or words}; manually: {back[a.host]}", True) for a in answers}
 
 

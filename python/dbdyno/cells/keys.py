@@ -47,8 +47,8 @@ def key_steps(key: Path) -> dict[str, bool]:
     folder = key.parent
     narrow = folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & 0o022 == 0
     return {
-        f"folder {folder} that nobody else may write (0700)": narrow,
-        f"private key {key}, ed25519, readable by its owner alone (0600)": private,
+        f"folder {folder}, writable only by its owner (0700)": narrow,
+        f"private key {key}, ed25519, readable only by its owner (0600)": private,
         f"public key {key}.pub": Path(f"{key}.pub").is_file(),
     }
 

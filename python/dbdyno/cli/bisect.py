@@ -109,7 +109,7 @@ def command(
                 builds.clear()
     except Interrupted as stop:
         progress.end()
-        click.echo("interrupted: builds are kept, and the next search takes them", err=True)
+        click.echo("interrupted: builds are kept for the next search", err=True)
         raise click.exceptions.Exit(130) from stop
     if output.path is not None:
         click.echo(model["verdict"]["headline"], err=True)

@@ -20,11 +20,11 @@ from dbdyno.base.errors import Error
 from dbdyno.base.processes import child_environment
 
 COMMANDS = {
-    "advise": "What to change, with the figures that say so.",
+    "advise": "What to change, with the figures that show why.",
     "bisect": "The commit that made a program slower.",
     "cells": "Storage cells over SSH, all at once.",
     "ci": "Workflows for CI services: a change against its base.",
-    "client": "External clients: which there are, and whether one keeps to the protocol.",
+    "client": "External clients: list them, and check whether one follows the protocol.",
     "compare": "Analyse a run again, or compare two runs, traces, periods or recordings.",
     "device": "Folders on modelled devices under real programs; power cuts.",
     "doctor": "Check server, role and machine.",
@@ -45,7 +45,7 @@ COMMANDS = {
     "stats": "Statistics on any evidence, CSV or Parquet.",
     "studies": "List the built-in studies, or show one.",
     "trend": "All runs of a plan over time, and where it changed.",
-    "tune": "Race many arms: the worse leave, the winner is confirmed.",
+    "tune": "Race many arms: worse arms drop out, the winner is confirmed.",
     "trace": "Oracle traces: where the time went, accounted for to the microsecond.",
     "ui": "Runs, servers and their history as pages in a browser.",
     "wide": "Wide tables of Cassandra, queried with SQL.",

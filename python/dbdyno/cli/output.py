@@ -142,7 +142,7 @@ def form_of(output: Output, forms: Sequence[str], otherwise: str = "table") -> s
     if meant is not None:
         return meant
     place = output.path
-    found = f"the suffix of {place} names no format" if word else f"{place} has no suffix that names a format"
+    found = f"the suffix of {place} is not a format" if word else f"the name of {place} has no suffix for a format"
     named = {form: suffix for suffix, meanings in reversed(_SUFFIXES.items()) for form in meanings}
     suffixes = ", ".join(f".{named.get(known, known)}" for known in forms)
     raise Error(found, next_step=f"write to one of {suffixes} (suffixes of the file), or name the format with --format")

@@ -99,5 +99,5 @@ def _show(server: UnrestoredServer, findings: list[Finding]) -> None:
             click.echo(f"{one.name}: {one.found}, was {one.kept.was}; {server.restore_statement(one)}")
         else:
             click.echo(
-                f"{one.name}: left as it is, {one.found}: somebody else has set it since (it was {one.kept.was})"
+                f"{one.name}: left unchanged at {one.found}: somebody else has set it since (it was {one.kept.was})"
             )

@@ -169,7 +169,7 @@ def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
     plan_to_resume(cut)
     asked = side_effects(cut, target)
     if asked:
-        click.echo(f"{cut.id} comes from elsewhere or was changed. Going on with it:", err=True)
+        click.echo(f"{cut.id} comes from elsewhere or was changed. Continuing it:", err=True)
         for order in asked:
             click.echo(f"  {escaping.escape_line(order, 400)}", err=True)
         if not yes:

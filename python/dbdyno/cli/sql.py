@@ -102,6 +102,6 @@ def _show_table(answer: RestrictedAnswer, top: int, output: Output) -> None:
     show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], output.as_form("table"))
     if len(rows) > top:
         click.echo(
-            f"the first {top:,} rows; there are more\n  next: --top N shows more, --format csv has all of them",
+            f"the first {top:,} rows; there are more\n  next: --top N shows more, --format csv shows all of them",
             err=True,
         )

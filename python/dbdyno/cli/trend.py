@@ -109,7 +109,7 @@ def _kept_trend(
     model = trend_of(own, plan, metric, levels=levels)
     if len(own) < len(mine):
         others = len({run.machine for run in mine} - {one})
-        text = f"{len(mine) - len(own)} of {len(mine)} results are of {others} other machine(s) than {one}"
+        text = f"{len(mine) - len(own)} of {len(mine)} results come from {others} machine(s) other than {one}"
         model["warnings"].append(
             {"code": "machine", "text": text, "next": "use --ran-on NAME to follow the results of another machine"}
         )

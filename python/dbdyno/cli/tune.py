@@ -167,7 +167,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
         step = f"run the {plan.runnable_kind} manually, then correct the plan"
         raise PlanError("every arm failed", where=run.id, next_step=step)
     if race["leader"] == 0:
-        click.echo(f"{plan.arms[0].name} is what there was before: nothing to confirm")
+        click.echo(f"{plan.arms[0].name} is the base, as before: there is nothing to confirm")
         return None
     blocks = plan.schedule.blocks
     if seconds is not None:

@@ -83,7 +83,9 @@ def command(
 
     for what, place in (("--runs", folder), ("--store", store)):
         if not place.is_dir():
-            click.echo(f"note: {what}: there is no folder {place}; its pages are empty until it is created", err=True)
+            click.echo(
+                f"note: {what}: folder {place} does not exist; its pages are empty until it is created", err=True
+            )
     if page is not None:
         _print(Places(folder, store), page, output, sql=read_only_sql == "on")
         return

@@ -170,14 +170,14 @@ def conclusion(sums: dict[str, float], failed: list[int]) -> str:
     """Return the finding of a campaign as one sentence."""
     cuts, commits = f"{sums['cuts']:,.0f} power cuts", f"{sums['acknowledged']:,.0f} acknowledged commits"
     if not failed:
-        return f"{cuts}, {commits}: every one is there, none twice, nothing is damaged"
+        return f"{cuts}, {commits}: all commits are there, none twice, and nothing is damaged"
     words = {
         "lost": "acknowledged commits lost",
         "corrupt": "databases corrupt",
         "halves": "sessions with half a transaction",
         "damaged": "rows damaged",
         "doubled": "rows twice",
-        "ghosts": "rows that nobody wrote",
+        "ghosts": "rows that no session wrote",
     }
     found = [f"{sums[key]:,.0f} {text}" for key, text in words.items() if sums[key]]
     return f"{cuts}, {commits}: {len(failed)} cuts not survived: {', '.join(found)}"

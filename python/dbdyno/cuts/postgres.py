@@ -97,7 +97,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         lock = self.back / LOCK
         if lock.exists() and not NUMBER.match(lock.read_bytes()):
             lock.unlink()
-            self.repaired = f"{LOCK} had no process number, and was removed"
+            self.repaired = f"{LOCK} contained no process number and was removed"
         super().start()
 
     def _session(self, session: int, numbers: itertools.count[int], ledger: Ledger, is_off: Callable[[], bool]) -> None:

@@ -128,7 +128,7 @@ def _steps(plan: CutPlan) -> Iterator[tuple[str, Callable[[CutPlan], CutPlan]]]:
     for name in plan.settings if plan.engine != "evidence" else ():
         yield f"the default of {name}", lambda one, out=name: _without_setting(one, out)  # type: ignore[misc]
     yield "whole pages", lambda one: replace(one, sector_bytes=max(SECTORS))
-    yield "folders that are durable with any sync", lambda one: replace(one, names="with-files")
+    yield "folders that become durable with any sync", lambda one: replace(one, names="with-files")
 
 
 def _without_setting(plan: CutPlan, setting: str) -> CutPlan:

@@ -192,7 +192,7 @@ def _iolog(lines: _Lines) -> Iterator[Row]:
         except (ValueError, IndexError):
             lines.bad(number, text)
     if others:
-        lines.notes.append(f"{others:,} flushes and discards have no time on these devices; they are left out.")
+        lines.notes.append(f"{others:,} flushes and discards take no time on these devices; they are left out.")
 
 
 def _latency_log(lines: _Lines) -> Iterator[Row]:
@@ -206,7 +206,7 @@ def _latency_log(lines: _Lines) -> Iterator[Row]:
         if direction in (0, 1):
             arrived_ns = end_ms * 1_000_000 - latency_ns
             yield arrived_ns, direction == 0, offset[0] if offset else 0, size, latency_ns
-    lines.notes.append("Arrivals are known to the millisecond only: which requests overlapped is not.")
+    lines.notes.append("Arrivals are known only to the millisecond, so it is not known which requests overlapped.")
 
 
 def _blkparse(lines: _Lines) -> Iterator[Row]:

@@ -87,11 +87,11 @@ def fit_jobs(
     if unseen:
         worst = max(unseen, key=lambda row: abs(row["error"]))
         sentences.append(
-            f"Of {len(unseen)} that were not used for the service times, the one that is farthest off is "
+            f"Of {len(unseen)} jobs that were not used for the service times, the largest error has "
             f"{worst['job']} ({worst['operation']}): {worst['error']:+.0%} in I/Os per second."
         )
     else:
-        sentences.append("Every job was used for the fit: nothing is left that tells how far it is off.")
+        sentences.append("Every job was used for the fit, so its error cannot be measured.")
     tables = {operation: (_POINTS, np.interp(_POINTS, *job.table)) for operation, job in alone.items()}
     return _page(title, servers, _toml(name, title, capacity_gb, servers, tables), [*sentences, *notes], jobs=rows)
 
@@ -116,12 +116,12 @@ def _depth_sentences(alone: dict[str, MeasuredJob], jobs: list[MeasuredJob], ser
     if all(job.depth == 1 for job in jobs):
         return ["No job has a depth above 1: how many requests the device serves at once was not measured."]
     at_once = (
-        f"It serves {servers} request{'s' if servers > 1 else ''} at once: the most that throughput times service "
-        "time is in these jobs."
+        f"It serves {servers} request{'s' if servers > 1 else ''} at once: the largest product of throughput and "
+        f"service time in these jobs."
     )
     deep = [
-        f"The smallest depth of a job with {job.operation}s is {job.depth}: its times may have waits for other "
-        "requests in them. Measure at depth 1, too: --iodepth=1 of fio, --depth 1 of a flash probe."
+        f"The smallest depth of a job with {job.operation}s is {job.depth}: its times may include waits for other "
+        f"requests. Also measure at depth 1: --iodepth=1 of fio, --depth 1 of a flash probe."
         for job in alone.values()
         if job.depth > 1
     ]
@@ -164,14 +164,14 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
     rows = compare_times(second.is_read, found, second.response_ns)
     sentences.insert(
         0,
-        f"It serves {servers} request{'s' if servers > 1 else ''} at once: with so many a replay of the first half is "
-        "nearest to the trace."
+        f"It serves {servers} request{'s' if servers > 1 else ''} at once: with this number a replay of the first half "
+        f"is closest to the trace."
         if overlaps
         else "No two requests were under way at once: how many the device serves at once was not measured.",
     )
     sentences.append(
-        f"On the second half, which was not used, its distribution of times is off by {gap:.2f}; the two halves "
-        f"themselves differ by {floor:.2f}."
+        f"On the second half, which was not used for the fit, its distribution of times is off by {gap:.2f}; the "
+        f"halves differ by {floor:.2f}."
     )
     return _page(title, servers, toml, [*sentences, *trace.notes], rows=rows, gap=gap, floor=floor)
 
@@ -185,11 +185,13 @@ def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
     for operation, chosen in (("read", trace.is_read), ("write", ~trace.is_read)):
         if (chosen & idle).sum() >= LEAST:
             times = trace.response_ns[chosen & idle]
-            sentences.append(f"Service times of {operation}s are those of {len(times):,} that found the device idle.")
+            sentences.append(
+                f"Service times of {operation}s come from {len(times):,} requests that found the device idle."
+            )
         elif chosen.sum() >= LEAST:
             times = trace.response_ns[chosen]
             sentences.append(
-                f"Too few {operation}s found the device idle: the times of all have waits for other requests in them."
+                f"Too few {operation}s found the device idle, so the times include waits for other requests."
             )
         else:
             continue

@@ -181,7 +181,7 @@ def open_mount(spec: DeviceSpec) -> _core.DeviceMount:
 
 def _step(error: DeviceError) -> str:
     if "faster than this machine" in error.message:
-        return "make it slower with --set, or choose another device: `dbdyno device list`"
+        return "make the device slower with --set, or choose another one: `dbdyno device list`"
     if "ermission" in error.message or "not permitted" in error.message:
         return "run as root, or where fusermount3 may mount: a container needs --cap-add SYS_ADMIN"
     return error.next_step or "`dbdyno doctor` shows what is missing here"

@@ -112,7 +112,7 @@ def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
     halves = zip(("first", "second"), np.array_split(us, 2), strict=True)
     jobs = [_job(f"{which} half of the writes", "write", 1, own, len(own) / own.sum() * 1e6) for which, own in halves]
     sizes = f"{kb.min():.3g} KB" if kb.min() == kb.max() else f"{kb.min():.3g} to {kb.max():.3g} KB"
-    return jobs, f"The writes had {sizes}: the device takes these times for a write of any size, and for reads."
+    return jobs, f"The writes had {sizes}: the model uses these times for writes of any size, and for reads."
 
 
 def _job(name: str, operation: str, depth: int, us: NDArray[np.float64], iops: float) -> MeasuredJob:

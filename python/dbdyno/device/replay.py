@@ -141,20 +141,20 @@ def _sentences(
     said = []
     if len(found) < len(trace):
         said.append(
-            f"{device} does not keep up: {trace.arrived_ns[len(found)] / 1e9:.3g} s after the begin {limit:,} requests "
-            f"are under way. The {len(trace) - len(found):,} after them are left out; --speed below 1 slows the trace "
-            "down."
+            f"{device} does not keep up: {trace.arrived_ns[len(found)] / 1e9:.3g} s after the start {limit:,} requests "
+            f"are in progress. The {len(trace) - len(found):,} after them are left out; --speed below "
+            f"1 slows the trace down."
         )
     tenth = max(len(found) // 10, 1)
     first, last = float(np.median(found[:tenth])), float(np.median(found[-tenth:]))
     if not said and len(found) >= 1000 and last > _BEHIND * first and limit > len(found) // 20:
         said.append(
-            f"{device} does not keep up: requests wait longer and longer, and {limit:,} are under way at once. The "
-            "times below say how long the trace is, not how slow the device."
+            f"{device} does not keep up: requests wait longer and longer, and {limit:,} are in progress at once. The "
+            f"times below show how long the trace is, not how slow the device is."
         )
     means = {row["operation"]: row for row in rows if row["figure"] == "mean"}
     for operation, row in means.items():
-        text = f"A {operation} takes {_time(row['modelled_us'])} on {device} in the mean"
+        text = f"A {operation} takes {_time(row['modelled_us'])} on {device} on average"
         if row["measured_us"] is not None and row["error"] is not None:
             text += f", {_time(row['measured_us'])} in the trace"
         said.append(text + ".")

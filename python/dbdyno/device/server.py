@@ -64,7 +64,7 @@ def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:
         process.stdin.write(json.dumps(spec).encode())
         process.stdin.close()
         answer = process.stdout.readline()
-    reply: JsonObject = json.loads(answer) if answer else {"message": "the process of the mount ended at once"}
+    reply: JsonObject = json.loads(answer) if answer else {"message": "the process of the mount ended immediately"}
     if "message" not in reply:
         _STARTED.append(process)
         status: DeviceStatus = reply["status"]

@@ -82,13 +82,13 @@ def sentences(report: Mapping[str, Any]) -> Iterator[str]:
     if report["ids"]:
         by = ", ".join(f"{one['space']}: {one['keys']:,}" for one in report["keys"] if one["keys"])
         yield (
-            f"{report['ids']:,} generated keys are different now ({by}); {report['mapped']:,} values that were sent as"
-            " these keys were replaced by them, every other value was sent as captured."
+            f"{report['ids']:,} generated keys differ now ({by}); {report['mapped']:,} values that matched "
+            f"such keys were replaced by the new keys, all others were sent as captured."
         )
     if report["late_keys"]:
         yield (
-            f"{report['late_keys']:,} keys were sent as captured, because the session that makes them had not done so"
-            " after 5 s: --order commit keeps the order of sessions that lock each other out."
+            f"{report['late_keys']:,} keys were sent as captured, because the session that generates them had not done "
+            f"so within 5 s: use --order commit to keep the order of sessions that block each other."
         )
     yield from report["unmapped"]
 
@@ -97,7 +97,7 @@ def unmapped_keys(plan: KeyPlan) -> Iterator[str]:
     """Yield sentences about statements that may contain a key, but in which no key was mapped."""
     reasons = (
         (plan.unread, "could not be parsed, so no key is mapped in them"),
-        (plan.mixed, "use one parameter as a key and as something else, so it is sent as captured"),
+        (plan.mixed, "use one parameter both as a key and as another value, so it is sent as captured"),
     )
     for statements, why in reasons:
         if statements:

@@ -30,7 +30,7 @@ LEAST_BYTES = 256 << 20
 READING_NODES = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
 """Node types of DuckDB's parser that only read."""
 
-READ_ONLY = "evidence cannot be changed by a query"
+READ_ONLY = "a query cannot change evidence"
 
 
 def restrict(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
@@ -87,7 +87,7 @@ def _parts(connection: duckdb.DuckDBPyConnection, text: str) -> Iterator[str]:
     row = connection.execute("select json_serialize_sql(?)", [text]).fetchone()
     left: list[Any] = [json.loads(row[0]) if row else {"error": True}]
     if left[0].get("error"):
-        yield str(left[0].get("error_message", "what cannot be taken apart"))
+        yield str(left[0].get("error_message", "what cannot be parsed"))
     while left:
         one = left.pop()
         if isinstance(one, dict):

@@ -36,7 +36,7 @@ class FlowComparison(NamedTuple):
         """Return a summary of the changes in one sentence."""
         moved = [one for one in self.changes if one.mark != SAME]
         if not moved:
-            return "The order written is the order executed."
+            return "The steps were executed in the order in which they were written."
         words = f"{len(moved)} step{'s' * (len(moved) != 1)} differ{'s' * (len(moved) == 1)} from what was written"
         written, executed = self.rows_out
         if written and executed is not None:
@@ -92,7 +92,9 @@ def _places(step: Step) -> dict[str, _Place]:
 
 def _became(atom: str, before: _Place, after: _Place | None) -> Change:
     if after is None:
-        return Change(atom, DROPPED, f"{atom}: is no step of its own any more: folded into another, or found needless.")
+        return Change(
+            atom, DROPPED, f"{atom}: is no longer a separate step: merged into another step, or removed as unnecessary."
+        )
     down = [
         f"below {count} {word}{'s' * (count != 1)}"
         for count, word in ((before.joins - after.joins, "join"), (before.groups - after.groups, "group"))

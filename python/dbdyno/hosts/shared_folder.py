@@ -100,5 +100,5 @@ def _unfit(folder: Path, why: str) -> TargetError:
     return TargetError(
         f"the shared folder {why}",
         where=str(folder),
-        next_step="name a folder that this machine and all hosts see under the same path, or leave shared_folder out",
+        next_step="name a folder that has the same path on this machine and all hosts, or omit shared_folder",
     )

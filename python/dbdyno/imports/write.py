@@ -238,9 +238,12 @@ def _notes(files: Sequence[tuple[str, Contents]]) -> list[str]:
     first = files[0][1]
     notes = []
     if first.sums:
-        notes.append(f"{first.program} wrote sums: what was within an interval is not known")
+        notes.append(f"{first.program} wrote only sums: the values within an interval are not known")
     elif first.timed[0].in_turn:
-        notes.append(f"{first.program} ran one command after the other; when each execution began is not in the file")
+        notes.append(
+            f"{first.program} ran one command after the other; the file does not contain the "
+            f"start time of each execution"
+        )
     if any(one.dated_by == FILE for _, one in files):
         notes.append("the output contains no date: the run is dated by the modification time of its file")
     return notes

@@ -301,9 +301,7 @@ def _slow_disk(work: Work, at: int, time: Array, requests: Array, end: End, tota
     part, kind, cell, item = work.keys[at]
     rows, usual = work.rows((part, kind)), _usual(work, at, time, requests)
     own = float(time[at] / requests[at]) if requests[at] else 0.0
-    words = (
-        f"{item} of {cell} is slow: {part_words(part, kind)} take {_time(own)}, those of its siblings {_time(usual)}"
-    )
+    words = f"{item} of {cell} is slow: {part_words(part, kind)} take {_time(own)}, on its siblings {_time(usual)}"
     evidence = [f"{_TIME.format(part)}_RQ of {len(rows)} {kind}; the excess over their median"]
     return _cause("disk", f"{cell} {item}", words, end, total, evidence)
 

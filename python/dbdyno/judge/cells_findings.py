@@ -70,7 +70,7 @@ def _dead(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "dead",
             "bad",
-            f"{cell['name']} gave nothing {since}{why}: the numbers below are without it{after}.",
+            f"{cell['name']} returned nothing {since}{why}: the figures below do not include it{after}.",
             f"dbdyno cells show --hosts {cell['name']}",
         )
 
@@ -91,9 +91,9 @@ def _clocks(covered: Coverage) -> Iterator[Row]:
             alike.setdefault((cell["clock"]["words"], cell["clock"]["certain"]), []).append(cell["name"])
     for (words, certain), cells in alike.items():
         all_of = len(cells) == len(covered["cells"]) > 1
-        ours = " All cells alike: it may be ours that is wrong." if all_of else ""
-        moved = " Its times are shifted by that here." if words.endswith("ours") and words.startswith("is") else ""
-        doubt = "" if certain else ", or nothing has been collected there for that long"
+        ours = " All cells show the same difference: this machine's clock may be wrong." if all_of else ""
+        moved = " Its times are shifted to match." if words.endswith("ours") and words.startswith("is") else ""
+        doubt = "" if certain else ", or that cell has collected nothing for that long"
         whose = "The clock of" if len(cells) == 1 else "Each clock of"
         text = f"{whose} {_list_words(cells)} {words}{doubt}.{moved}{ours}"
         yield _finding("clock", "bad" if certain else "doubt", text, _CLOCK_NEXT)
@@ -161,7 +161,7 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "restart",
             "bad",
-            f"Counters were reset: {_list_words(began)}. There they have no difference.",
+            f"Counters were reset: {_list_words(began)}. Those intervals have no difference.",
             "cellcli -e list alerthistory",
         )
     for state, words in (("no answer", "nothing"), ("half an answer", "half an answer")):
@@ -180,8 +180,8 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "silent",
             "doubt",
-            f"Nothing new was collected: {_list_words(late)}. A cell "
-            "collects once a minute; of that time there is no rate.",
+            f"Nothing new was collected: {_list_words(late)}. A cell collects once a minute; there is no "
+            f"rate for that time.",
             _SILENT_NEXT,
         )
     few = [cell["name"] for cell in cells if cell["collections"] < 2]
@@ -189,7 +189,7 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "one-collection",
             "doubt",
-            f"Only one collection is recorded, so that nothing has a rate: {_list_words(few)}.",
+            f"Only one collection is recorded, so there are no rates: {_list_words(few)}.",
             "dbdyno cells record --for 15min",
         )
 
@@ -226,7 +226,7 @@ def _skew(skew: SkewPage) -> Iterator[Row]:
         yield _finding(
             "short",
             "doubt",
-            f"{skew['rounds']} intervals are too few to tell siblings apart.",
+            f"{skew['rounds']} intervals are too few to compare siblings.",
             "dbdyno cells record --for 15min",
         )
 
@@ -256,7 +256,7 @@ def _flash_log(log: Row | None) -> Iterator[Row]:
     elif whole["share"] is not None:
         basis = ", if writes were independent" if whole["interval_over"] == "writes" else ""
         span = (
-            "too few rounds carry it for an interval"
+            "too few rounds have such writes to compute an interval"
             if whole["low"] is None
             else f"95 % CI {_percent(whole['low'])} to {_percent(whole['high'])}{basis}"
         )

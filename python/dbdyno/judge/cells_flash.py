@@ -141,7 +141,7 @@ def log_section(log: Row | None) -> Row | None:
     words = {
         "rounds": "over the rounds",
         "writes": "Wilson's, as if writes were independent",
-        "burst": "left out where too few rounds carry nearly all of it",
+        "burst": "left out if too few rounds contain nearly all of these writes",
     }
     about = "95 % intervals of the share are " + " or ".join(words[o] for o in sorted(over)) + "."
     tables = [_log_table(log)]
@@ -149,7 +149,8 @@ def log_section(log: Row | None) -> Row | None:
         tables.append(_passed_table(log))
     broken = [line["cell"] for line in log["cells"] if not line["identity_holds"]]
     notes = [
-        f"{cell}: disk first + flash first is not FL_IO_W; the counters are of several moments." for cell in broken
+        f"{cell}: disk first + flash first differs from FL_IO_W; the counters were read at different moments."
+        for cell in broken
     ]
     return {"about": about if over else "", "tables": tables, "notes": notes}
 
@@ -194,9 +195,9 @@ def cache_section(cache: Row | None) -> Row | None:
         if not line["identity_holds"]
     ]
     return {
-        "about": "Hits are the read requests answered, of those and the misses; writes are first "
-        "writes, overwrites, and those that filled the cache after a read.",
-        "tables": [_page_table("What it answered and took", heads, cache["cells"])],
+        "about": "Hits are answered read requests, as a share of hits and misses. Writes are first writes, overwrites, "
+        "and writes that filled the cache after a read.",
+        "tables": [_page_table("What it answered and stored", heads, cache["cells"])],
         "notes": notes,
     }
 

@@ -34,9 +34,9 @@ def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[Section]:
                     _intervals(log, names),
                     _changes(log),
                 ],
-                about="by rounds: each interval between collections is one observation;"
-                " independent: Wilson's, as if no write depended on another. A dash: too few intervals"
-                " carry the events, or they drift, to say how far the share is known",
+                about="by rounds: each interval between collections is one observation; independent: Wilson's, "
+                "assuming independent writes. A dash: too few intervals contain the events, or they drift, so the "
+                "share has no interval",
                 notes=_identity(rows),
             )
         )
@@ -174,4 +174,4 @@ def _identity(rows: Sequence[Row]) -> list[str]:
         for served, disk, flash in zip(*rates, strict=True)
     ):
         return []
-    return ["disk first + flash first is not FL_IO_W: the counters are of several moments"]
+    return ["disk first + flash first differs from FL_IO_W: the counters were read at different moments"]

@@ -53,7 +53,7 @@ _ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
 _LOST = {
     "reset": "the cell's service was restarted, or a counter fell",
     "not refreshed": "the cell had not collected again",
-    MISSING: "the cell gave nothing",
+    MISSING: "the cell returned nothing",
 }
 
 
@@ -154,7 +154,7 @@ def compare_page(
                 "lost",
                 "Intervals that do not count",
                 [table("", "recording:text cell:text why:text intervals", _lost_cells(first, second))],
-                notes=[] if _lost_cells(first, second) else ["none: every cell gave every interval"],
+                notes=[] if _lost_cells(first, second) else ["none: every cell has data for every interval"],
             ),
         ],
         "warnings": [*_warnings(first, second, unlike, allowed), *shared],
@@ -263,7 +263,7 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
         return {"word": "different", "why": _leading_change(moved, "different over all cells")}
     if all(math.isnan(row.p) for row in whole):
         return {"word": "cannot tell", "why": "too few rounds to test anything"}
-    return {"word": "ok", "why": "nothing differs for certain over all cells"}
+    return {"word": "ok", "why": "no certain difference over all cells"}
 
 
 def _leading_change(rows: Sequence[Row], what: str) -> str:
@@ -288,19 +288,19 @@ def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: boo
     if allowed:
         kinds = [f"{n} {word}" for word in DIFFERENT if (n := _count(found, word))]
         told.append(
-            f"Over all cells {len(found)} of {len(tested)} that could be tested differ"
+            f"Over all cells, {len(found)} of {len(tested)} testable metrics differ"
             + (f": {', '.join(kinds)}." if kinds else ".")
         )
-        told.append(f"Of single cells and objects {len(parts)} differ.")
+        told.append(f"{len(parts)} values of single cells and objects differ.")
     else:
-        told.append("Not comparable: the numbers are shown, nothing is decided.")
+        told.append("Not comparable: the figures are shown without a verdict.")
     return section(
         "words",
         "In words",
         notes=told,
-        about="Each interval between two collections is one observation: what happens inside may"
-        " depend on each other, and neighbours that resemble each other widen the intervals. q: p"
-        " after false-discovery control (5 %). Differences within"
+        about="Each interval between two collections is one observation: events inside may depend on each other, and "
+        "similar neighbouring intervals widen the confidence intervals. q: p after "
+        "false-discovery control (5 %). Differences within"
         f" {threshold * 100:.3g} % count as none.",
     )
 
@@ -351,10 +351,10 @@ def _objects(rows: Sequence[Row]) -> Section:
         "objects",
         "Single cells and objects that differ",
         [table("", columns, told, top=TOP)],
-        about="a line per metric: how many differ of those that could be tested, and the numbers of the surest"
+        about="one line per metric: how many of the testable ones differ, and the figures of the most certain one"
         if told
         else "",
-        notes=[f"{number} of {tested.total()} that could be tested"],
+        notes=[f"{number} of {tested.total()} testable ones"],
     )
 
 
@@ -365,7 +365,7 @@ def _measured_section(name: str, title: str, rows: Sequence[Row], everything: bo
         shown = sorted(moved, key=lambda row: -row.b.moved)[:5]
     left = len(moved) - len(shown)
     still = len(rows) - len(moved)
-    notes = [f"{left} more: no difference for certain (--all shows them)"] if left else []
+    notes = [f"{left} more without a certain difference (--all shows them)"] if left else []
     notes += [f"{still} moved in neither"] if still else []
     told = table("", _COLUMNS, [as_dict(row) for row in sorted(shown, key=_by_weight)])
     return section(name, title, [told], notes=notes)
@@ -394,7 +394,7 @@ def _warnings(
     found = [
         _warning(
             "cells.dead",
-            f"{list_names(side.silent)} gave nothing in any round of {side.name}: no number here has it",
+            f"{list_names(side.silent)} returned nothing in any round of {side.name}: no figure here includes it",
             f"dbdyno report {side.name}",
         )
         for side in (first, second)
@@ -406,7 +406,7 @@ def _warnings(
             _warning(
                 "cells.not_comparable",
                 f"not comparable: {names} differ",
-                "if that is the change under test: --accept-differences",
+                "if that is the change under test, add --accept-differences",
             )
         )
     for side in (first, second):
@@ -414,7 +414,7 @@ def _warnings(
             found.append(
                 _warning(
                     "cells.few",
-                    f"{side.name} has {side.found.count} intervals: too few to judge by, {ROUNDS_LEAST} are needed",
+                    f"{side.name} has {side.found.count} intervals: too few for a verdict, which needs {ROUNDS_LEAST}",
                     "record for a longer time: dbdyno cells record --for 15min",
                 )
             )
@@ -422,17 +422,17 @@ def _warnings(
             found.append(
                 _warning(
                     "cells.unknown",
-                    f"{side.name} does not say what its cells are (software,"
-                    " configuration): whether they changed is not known",
-                    "dbdyno cells record keeps it",
+                    f"{side.name} has no facts about its cells (software, configuration), so it is "
+                    f"not known whether they changed",
+                    "use dbdyno cells record, which stores them",
                 )
             )
     found.append(
         _warning(
             "cells.not_interleaved",
-            "The two were recorded at different times: whatever else differed,"
-            " the load above all, counts as difference.",
-            "under a load that can be repeated, switch in short turns: dbdyno run flash-log",
+            "The two were recorded at different times: anything else that differed, above all the load, "
+            "counts as a difference.",
+            "if the load can be repeated, switch in short turns: dbdyno run flash-log",
         )
     )
     return found

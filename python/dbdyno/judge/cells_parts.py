@@ -90,7 +90,7 @@ def levels_section(first: Intervals, second: Intervals, threshold: float, everyt
         "levels",
         "Levels, not tested",
         [table("", "metric:text first:number second:number measure:text:unit", rows, top=TOP)],
-        notes=["they wander too slowly for a test; space is summed over the cells, loads and percentages are means"]
+        notes=["they drift too slowly for a test; space is summed over the cells, loads and percentages are averaged"]
         if rows
         else ["none that differs by the threshold"],
     )

@@ -112,7 +112,7 @@ def _verdict(said: Sequence[Row]) -> Verdict:
         return {"word": "look", "why": first + (f"; {number - 1} more to look at" if number > 1 else "")}
     doubts = sum(one["level"] == "doubt" for one in said)
     if doubts:
-        return {"word": "to know", "why": f"{doubts} finding{'s' * (doubts > 1)} to know of"}
+        return {"word": "to know", "why": f"{doubts} finding{'s' * (doubts > 1)} to note"}
     return {"word": "ok", "why": "nothing stands out"}
 
 
@@ -163,7 +163,7 @@ def _sections(
                 "tables": [disk_table(maps)],
                 "notes": [],
                 "figures": [f"cells_map_{_slug(kind)}" for kind in dict.fromkeys(m["kind"] for m in maps)],
-                "about": "Means over the recording. A disk is laid against the median of its kind.",
+                "about": "Means over the recording. Each disk is compared with the median of its kind.",
             },
         )
     sections.append(_skew_section(skew))

@@ -200,7 +200,7 @@ def object_section(
         if len(rows) > len(shown):
             notes.append(f"by {title}: {len(rows) - len(shown)} of {len(rows)} rates did not change for certain")
     if None in looked:
-        notes.append("by wait class: not known, the sessions were not sampled in both periods (dbdyno snap watch)")
+        notes.append("by wait class: not known, because sessions were not sampled in both periods (dbdyno snap watch)")
     if own:
         notes.append(f"by statement: {len(own)} of dbdyno's own are left out")
     return section(

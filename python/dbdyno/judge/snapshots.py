@@ -139,7 +139,7 @@ def _warnings(parts: tuple[Period, Period], counts: tuple[int, int]) -> list[dic
     return [
         {
             "code": "snapshot.few",
-            "text": f"{part.name} has {count} sub-interval{'' if count == 1 else 's'}: too few to judge by",
+            "text": f"{part.name} has {count} sub-interval{'' if count == 1 else 's'}: too few for a verdict",
             "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
         }
         for part, count in zip(parts, counts, strict=True)
@@ -160,10 +160,11 @@ def _changes(store: Store, first: Period, second: Period, differing: list[Differ
     shown = columns("kind:text what:text change:text first:text second:text when:text:between")
     return section(
         "settings",
-        "What came, went or changed",
+        "What was added, removed or changed",
         [table("", shown, rows)],
-        about="From the one period's far end to the other's; what came and went again in between is left out.",
-        notes=notes if rows else ["nothing came, went or changed", *notes],
+        about="From the first snapshot of the earlier period to the last of the later one; changes that were undone in "
+        "between are left out.",
+        notes=notes if rows else ["nothing was added, removed or changed", *notes],
     )
 
 
@@ -304,7 +305,7 @@ def _incomparable(first: Period, second: Period) -> Verdict:
     """Return the verdict on two different servers, with sentences on what the page shows nevertheless."""
     names = f"{first.chain[0].target} and {second.chain[0].target}"
     said = (
-        "Metrics of both are shown beside each other; their statements and objects are not matched.",
+        "Metrics of both are shown side by side; their statements and objects are not matched.",
         "Settings and versions that differ are listed below.",
     )
     step = "add --accept-differences if you compare the two servers on purpose"

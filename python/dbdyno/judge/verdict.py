@@ -124,7 +124,7 @@ def judge(facts: Facts, threshold: float) -> Verdict:
         if found is not None:
             return found
     if min(facts.counts) < facts.least:
-        few = f"{facts.counts[0]} and {facts.counts[1]} sub-intervals are too few: {facts.least} each are the least"
+        few = f"{facts.counts[0]} and {facts.counts[1]} sub-intervals are too few: each period needs {facts.least}"
         return Verdict(
             "cannot tell", f"Cannot tell: {few}", next="take more snapshots with `dbdyno snap watch --every 10s`"
         )
@@ -264,7 +264,7 @@ def _equal(facts: Facts, work: SameWork) -> Verdict:
     figures = f"{_signed_percent(time.low)} to {_signed_percent(time.high)} %"
     storm = next((one for one in facts.causes if one.cause.code == "sessions"), None)
     if bound is None and storm is not None:
-        title = f"Cannot tell: {storm.cause.words} ({storm.cause.evidence}), and to connect is in no statement's time"
+        title = f"Cannot tell: {storm.cause.words} ({storm.cause.evidence}), and no statement's time includes logins"
         return Verdict("cannot tell", title, (_to_tell(work), *said), next_step("sessions"))
     if bound is None:
         title = f"Cannot tell: database time for the same work may have changed by {figures}"
@@ -276,7 +276,7 @@ def _equal(facts: Facts, work: SameWork) -> Verdict:
 def _machine(work: SameWork) -> tuple[str, ...]:
     if not _may_be_the_machine(work):
         return ()
-    return ("The same calls read as much as before: the machine, or its neighbours, may have changed.",)
+    return ("The same calls read as much as before, so the machine or its neighbours may have changed.",)
 
 
 def _is_certain(facts: Facts, work: SameWork) -> bool:
@@ -394,7 +394,7 @@ def _to_tell(work: SameWork) -> str:
     half = math.log(work.time.high / work.time.low) / 2
     wanted = math.log(1 + BOUNDS[-1])
     count = math.ceil(min(work.counts) * max(half / wanted, 1.2) ** 2)
-    return f"About {count} sub-intervals in each period would tell a change of {BOUNDS[-1]:.0%}."
+    return f"About {count} sub-intervals in each period are needed to detect a change of {BOUNDS[-1]:.0%}."
 
 
 def _not_sampled(facts: Facts) -> tuple[str, ...]:

@@ -67,30 +67,31 @@ def sentences(report: JsonObject) -> list[str]:
     distance, floor = report["distance"], report["floor"]
     if floor["ks"] > HIGH_FLOOR_KS:
         found.append(
-            f"The two halves of the measurement differ by {floor['ks']:.2f} themselves: the device"
-            " changed while it was measured, and no single table is right for both."
+            f"The two halves of the measurement differ by {floor['ks']:.2f}: the device changed during the "
+            f"measurement, so no single table fits both."
         )
     elif distance["ks"] <= floor["ks"] + 0.01:
         found.append("The table is as good as these data can tell.")
     else:
         found.append(
-            f"The table is off by {distance['ks']:.3f}, the halves themselves by"
-            f" {floor['ks']:.3f}: more latencies would make a better table."
+            f"The table is off by {distance['ks']:.3f}, the halves differ by {floor['ks']:.3f}: more latencies would "
+            f"give a better table."
         )
     lag = next((entry["measured"] for entry in report["lags"]), None) or 0.0
     if report["regimes"]:
         slow = report["regimes"][1]
         found.append(
             f"A slow regime takes {slow['share']:.1%} of the requests and lasts"
-            f" {slow['stay_ms']:.3g} ms on average, in the time of requests one after another."
+            f" {slow['stay_ms']:.3g} ms on average, if requests run one after another."
         )
     elif lag > ALIKE:
         found.append(
-            f"Neighbours are alike (correlation {lag:.2f}) without two states that last: the device"
-            " below draws independently, so queues in front of it will be shorter than real ones."
+            f"Neighbouring latencies are correlated ({lag:.2f}), but there are no two lasting regimes: the fitted "
+            f"device draws independently, so its queues will be shorter than real ones."
         )
     if report["blocks"] < 20:
         found.append(
-            f"What is alike lasts so long that the intervals rest on {report['blocks']} stretches only: measure longer."
+            f"The correlation lasts so long that the intervals are based on only {report['blocks']} stretches: measure "
+            f"longer."
         )
     return found

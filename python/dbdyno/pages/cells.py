@@ -122,7 +122,7 @@ def _diff(model: Analysis) -> Iterator[Section]:
     log = reading.dig(model, "flash_log")
     if log:
         about = "The interval is Wilson's, as if writes were independent: the true one is wider."
-        torn = "Disk first + flash first is not FL_IO_W: the counters are of several moments."
+        torn = "Disk first + flash first differs from FL_IO_W: the counters were read at different moments."
         notes = () if log.get("identity_holds") else (torn,)
         yield Section("s-flash-log", "Who was first", about, tables=(_log_table(log),), notes=notes)
     latencies = reading.entries(model, "latencies")

@@ -19,14 +19,15 @@ def judge(facts: Facts) -> Iterator[Advice]:
         if switch is None or switch.is_on or (name == "autovacuum" and not changed):
             continue
         yield Advice(
-            f"{name} is off: nothing is vacuumed or analysed by itself, and {count(changed)} rows were updated or"
+            f"{name} is off: nothing is vacuumed or analysed automatically, and {count(changed)} rows were updated or"
             " deleted",
             (
                 Evidence(name, switch.value, "text", f"pg_settings (source: {switch.source})"),
                 Evidence("rows updated or deleted", changed, "count", "pg_stat_user_tables, all tables"),
                 Evidence("dead rows", sum(one.dead for one in tables), "count", "pg_stat_user_tables.n_dead_tup"),
             ),
-            "scans read dead rows, statistics grow old, and only the emergency freeze of the oldest tables goes on",
+            "scans read dead rows, statistics become stale, and only the emergency freeze of the "
+            "oldest tables still runs",
             (f"alter system set {name} = on", "select pg_reload_conf()"),
             subject=name,
         )
@@ -39,7 +40,7 @@ RULE = Rule(
     reads=(Setting, Table),
     condition="track_counts is off, or autovacuum is off and rows were updated or deleted",
     expects="reads of dead rows, and plans based on old statistics",
-    risk="after a long time without it, the first round is heavy: vacuum the largest tables manually first",
+    risk="after a long time without autovacuum, its first round is heavy: first vacuum the largest tables manually",
     source="PostgreSQL documentation, Routine Vacuuming (2025)",
     refuted="a separate schedule vacuums every table",
     judge=judge,

@@ -53,12 +53,12 @@ def _advice(facts: Facts, table: Table, width: Width, spare: int, needed: int) -
         each_ms = (timed[0].read_ms or 0.0) / timed[0].reads
         gain = min(table.heap_reads * each_ms * spare / (table.pages or 1) / (timed[0].active_ms or 1.0), 1.0)
         words = (
-            f"{share(gain)} of active time are reads of its spare pages; stepping through them takes time that is not"
-            " counted"
+            f"{share(gain)} of active time goes into reading its surplus pages; the CPU time to scan "
+            f"them is not counted"
         )
     return Advice(
         f"{table.name} takes {count(table.pages or 0)} pages, and its rows are estimated to need {count(needed)}:"
-        f" {size(spare * block)} are read by each scan for nothing",
+        f" {size(spare * block)} are read unnecessarily by each scan",
         (
             Evidence("pages", table.pages, "count", f"pg_class, {table.name}, relpages"),
             Evidence("rows (the planner's)", table.estimated_rows, "count", f"pg_class, {table.name}, reltuples"),
@@ -66,12 +66,12 @@ def _advice(facts: Facts, table: Table, width: Width, spare: int, needed: int) -
             Evidence("pages needed, estimated", needed, "count", "rows × (width + 28), fillfactor"),
             Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
         ),
-        f"{words}. An estimate by statistics: a tenth of padding counts as bloat, stale statistics mislead it; look-ups"
-        " gain nothing",
+        f"{words}. An estimate from statistics: it counts a tenth of padding as bloat, and stale statistics mislead "
+        f"it; look-ups gain nothing",
         (
             f"-- measure first: extension pgstattuple, pgstattuple_approx('{table.name}')",
-            f"-- then vacuum full {table.name} (exclusive lock, twice the room), or pg_repack;"
-            " autovacuum for what comes",
+            f"-- then vacuum full {table.name} (exclusive lock, twice the space), or "
+            f"pg_repack; autovacuum prevents new bloat",
         ),
         level="hint",
         stake=gain,
@@ -84,9 +84,9 @@ RULE = Rule(
     family="vacuum",
     title="Tables with more pages than their rows need (estimated)",
     reads=(Setting, Database, Table, Width),
-    condition="by the planner's rows and the widths in pg_stats, 40 % of the pages and at least 1,000 pages are not "
-    "needed; and the table had 10 full scans",
-    expects="time of scans, not of look-ups",
+    condition="the planner's row count and the widths in pg_stats show that 40 % of the pages, and at least 1,000 "
+    "pages, are not needed; and the table had 10 full scans",
+    expects="time of full scans, but not of look-ups",
     risk="vacuum full locks the table for as long as it copies it",
     source="PostgreSQL documentation, Database Page Layout and pgstattuple (2025)",
     refuted="pgstattuple_approx finds less free space, or a scan of a copy reads as many pages",

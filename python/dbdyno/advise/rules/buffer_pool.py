@@ -43,14 +43,14 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 def _advice(pool: Setting, reads: int, again: int, each_s: float, total: float, gain: float) -> Advice:
     cached = each_s < PAGE_CACHE_S
     reason = (
-        "reads are that short because a cache below answers: memory is moved from one cache to the other"
+        "reads are that short because a lower cache answers them: a change only moves memory between the caches"
         if cached
         else "the reads come from a device"
     )
     wanted = setting_size(2 * pool.bytes)
     return Advice(
-        f"reading pages takes {share(gain)} of the time of statements, and {count(again)} of them had been in the"
-        " buffer pool before",
+        f"reading pages takes {share(gain)} of the time of statements, and {count(again)} of these pages had been in "
+        f"the buffer pool before",
         (
             Evidence("innodb_buffer_pool_size", pool.bytes, "bytes", "global variables"),
             Evidence("pages read", reads, "count", "global status, Innodb_buffer_pool_reads"),
@@ -58,8 +58,8 @@ def _advice(pool: Setting, reads: int, again: int, each_s: float, total: float, 
             Evidence("time of a read", each_s * 1e9, "ns", f"file_summary_by_event_name, {DATA_FILES}"),
             Evidence("time of statements", total * 1e6, "ns", "events_statements_summary_by_digest, SUM_TIMER_WAIT"),
         ),
-        f"if everything fitted, these {share(gain)} of the time of statements, and what comes with each read and is not"
-        f" timed (a page to be freed, a checksum); a read takes {duration(each_s)}: {reason}",
+        f"if everything fitted: {share(gain)} of the time of statements, and the untimed work of each read (freeing a "
+        f"page, a checksum); a read takes {duration(each_s)}: {reason}",
         (
             f"set global innodb_buffer_pool_size = {_bytes(wanted)}  -- {wanted}; takes effect at once, in steps",
             f"-- and in the server's configuration: innodb_buffer_pool_size = {wanted.removesuffix('B')}",

@@ -42,12 +42,13 @@ def _misses(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("misses a second", cache.misses_per_s, "per_s", "FC_IO_RQ_R_MISS"),
             Evidence("small reads from hard disks", hard.per_s, "per_s", f"CD_IO_RQ_R_SM of {hard.disks} disks"),
             Evidence("time of each", hard.each_ns, "ns", "CD_IO_TM_R_SM / CD_IO_RQ_R_SM, hard disks"),
-            Evidence("time of one from flash", flash_ns or None, "ns", "the same, flash disks"),
+            Evidence("time of one read from flash", flash_ns or None, "ns", "the same metrics, flash disks"),
         ),
-        f"{share(gain)} of the disks' time, if flash answered all of them, and less queueing for what stays on disk;"
-        " the hit share alone says nothing: it is the reads that miss that wait",
+        f"{share(gain)} of the disks' time, if flash answered all of them, and shorter queues at the disks; the hit "
+        f"ratio alone says nothing: only the reads that miss wait",
         (
-            "-- what is read and not cached? In the database: alter table ... storage (cell_flash_cache keep)",
+            "-- which segments are read but not "
+            "cached? In the database: alter table ... storage (cell_flash_cache keep)",
             "cellcli -e list flashcache detail  # its size; and IORM: flashCacheMin",
         ),
         stake=gain,
@@ -74,11 +75,12 @@ def _slow(facts: Facts) -> Iterator[Advice]:
                 )
                 for one in parts
             ),
-            f"{share(gain)} of the disks' time, if it were like the others; a scan waits for the slowest disk, so a"
+            f"{share(gain)} of the disks' time, if it were as fast as the "
+            f"others; a scan waits for the slowest disk, so a"
             " statement may gain more",
             (
                 f"cellcli -e list physicaldisk detail  # on {cell}: errors, temperature, predictive failure",
-                "-- one that stays slow under the same load: replace it as the manual says (drop for replacement)",
+                "-- if it stays slow under the same load: replace it as the manual says (drop for replacement)",
             ),
             stake=gain,
             subject=f"{cell} {disk}",
@@ -91,18 +93,18 @@ def _bypass(facts: Facts) -> Iterator[Advice]:
         if not one.requests or total < BYPASS_SHARE * one.requests:
             continue
         yield Advice(
-            f"{count(total)} of {count(one.requests)} redo writes ({share(total / one.requests)}) passed by the flash"
-            " log",
+            f"{count(total)} of {count(one.requests)} redo writes ({share(total / one.requests)}) "
+            f"bypassed the flash log",
             (
-                Evidence("redo writes", one.requests, "count", "FL_RQ_W, or FL_IO_W and those that passed by"),
+                Evidence("redo writes", one.requests, "count", "FL_RQ_W, or FL_IO_W plus the writes that bypassed it"),
                 *(
                     Evidence(words, number, "count", f"FL_IO_W_SKIP_{reason}")
                     for reason, words, number in one.passed_by
                     if number
                 ),
             ),
-            "these writes wait for the disk alone, as without a flash log; how long that is, is in FL_IO_TM_W only for"
-            " those that did not pass by",
+            "these writes wait for the disk alone, as without a flash log; FL_IO_TM_W does not contain their time, "
+            "only that of the other writes",
             ("cellcli -e list iormplan detail  # flashLog=off for a database?", "cellcli -e list flashlog detail"),
             subject="flash log",
         )
@@ -112,13 +114,13 @@ def _outliers(facts: Facts) -> Iterator[Advice]:
     for one in facts.rows_of(CellLog):
         if one.outliers:
             yield Advice(
-                f"{count(one.outliers)} redo writes were outliers on disk and on flash at once",
+                f"{count(one.outliers)} redo writes were outliers on disk and flash at the same time",
                 (
                     Evidence("outliers on both", one.outliers, "count", "FL_ACTUAL_OUTLIERS"),
                     Evidence("outliers prevented", one.prevented, "count", "FL_PREVENTED_OUTLIERS"),
                     Evidence("redo writes", one.writes, "count", "FL_IO_W"),
                 ),
-                "each is a commit that waits long in spite of the flash log",
+                "each is a commit that waits long despite the flash log",
                 (
                     "dbdyno cells skew  # is it one cell, or one flash module?",
                     "cellcli -e list metricdefinition attributes name, description where name like 'FL_.*'",
@@ -135,11 +137,11 @@ def _find_passthrough(facts: Facts) -> Iterator[Advice]:
         passed = one.passed / one.eligible
         if passed >= PASSED_SHARE:
             yield Advice(
-                f"{share(passed)} of what smart scans could filter is passed through as it is:"
+                f"{share(passed)} of what smart scans could filter is passed through unfiltered:"
                 f" {count(one.passed)} of {count(one.eligible)} MB",
                 figures,
-                "the database's processors filter these blocks, and the network carries all of them; the time is the"
-                " database's, which cells do not count",
+                "the database's processors filter these blocks, and the network carries all of them; this costs time "
+                "in the database, which cells do not measure",
                 (
                     "cellcli -e list metriccurrent attributes name, metricvalue where name = 'CL_CPUT'  # busy?",
                     "-- in the database: v$sysstat, cell num smartio automem buffer allocation failures, and passthru"
@@ -157,8 +159,8 @@ def _find_large_returns(facts: Facts) -> Iterator[Advice]:
                 f"smart scans return {share(one.returned / one.eligible)} of what they read:"
                 f" {count(one.returned)} of {count(one.eligible)} MB",
                 _scan_figures(one),
-                "offloading filters next to nothing: scans without a filter, or of all columns; the network carries"
-                " what the cells read",
+                "offloading filters almost nothing: the scans have no filter, or return all columns; the network "
+                "carries what the cells read",
                 ("-- which statements? In v$sql: io_interconnect_bytes, io_cell_offload_eligible_bytes",),
                 level="hint",
                 subject="smart scans",
@@ -181,9 +183,9 @@ def _dead(facts: Facts) -> Iterator[Advice]:
             continue
         when = "in any round" if one.silent_from == 0 else f"from round {one.silent_from + 1} of {one.rounds} on"
         yield Advice(
-            f"{one.name} gave nothing {when}{f' ({one.problem})' if one.problem else ''}",
+            f"{one.name} did not answer {when}{f' ({one.problem})' if one.problem else ''}",
             (Evidence("rounds with an answer", one.answered, "count", f"{one.name}, of {one.rounds} rounds"),),
-            "no time: until it is back, one more failure may take data away, and every figure here is without it",
+            "no time: until it is back, one more failure may lose data, and no figure here includes this cell",
             (f"dbdyno cells show --hosts {one.name}", "-- asmcmd lsdsk: which grid disks are offline"),
             level="critical",
             subject=one.name,
@@ -195,8 +197,12 @@ def _began_anew(facts: Facts) -> Iterator[Advice]:
         if one.restarts:
             yield Advice(
                 f"the service of {one.name} was restarted {one.restarts} times during the recording",
-                (Evidence("restarts", one.restarts, "count", f"{one.name}: its start time, or counters that fell"),),
-                "no time: a cell that restarts under load has a fault of its own",
+                (
+                    Evidence(
+                        "restarts", one.restarts, "count", f"{one.name}: its start time, or counters that decreased"
+                    ),
+                ),
+                "no time: a cell that restarts under load has a separate fault",
                 (f"cellcli -e list alerthistory  # on {one.name}",),
                 subject=one.name,
             )
@@ -207,8 +213,12 @@ def _clock(facts: Facts) -> Iterator[Advice]:
         if one.clock:
             yield Advice(
                 f"the clock of {one.name} {one.clock}",
-                (Evidence("clock", one.clock, "text", f"{one.name}: its collections against our rounds"),),
-                "evidence: alerts and metrics of several cells fit each other again",
+                (
+                    Evidence(
+                        "clock", one.clock, "text", f"{one.name}: its collection times compared with our query times"
+                    ),
+                ),
+                "evidence: alerts and metrics of several cells can be matched again",
                 (f"chronyc tracking  # on {one.name}, and here",),
                 level="warning" if one.clock_is_certain else "hint",
                 subject=one.name,
@@ -231,9 +241,9 @@ RULES = (
         (CellCache, CellWork),
         "small reads that missed the flash cache cost 10 % or more of the disks' time, compared with reads from "
         "flash, over four intervals or more",
-        "the time of these reads, less that of reads from flash",
+        "the time of these reads, minus the time of the same reads from flash",
         "other data leave the flash cache",
-        "CD_IO_TM_R_SM of hard disks is as large with more flash at the same load",
+        "with more flash and the same load, CD_IO_TM_R_SM of hard disks is as large",
         _misses,
     ),
     _rule(
@@ -254,7 +264,7 @@ RULES = (
         "1 % or more of the redo writes bypass it",
         "shorter outliers of log file parallel write",
         "the flash log takes some of the flash",
-        "log file parallel write has no outliers without it",
+        "log file parallel write has no outliers without the flash log",
         _bypass,
     ),
     _rule(
@@ -272,9 +282,9 @@ RULES = (
         "Smart scans that are passed through",
         (SmartScans,),
         "1 GB or more was eligible, and 10 % of it was passed through",
-        "processor time of the database, and traffic on the network",
+        "processor time of the database, and network traffic",
         "busy cells become busier",
-        "the statements take as long when everything is offloaded",
+        "the statements take just as long when everything is offloaded",
         _find_passthrough,
     ),
     _rule(
@@ -289,9 +299,9 @@ RULES = (
     ),
     _rule(
         "dead_cell",
-        "Cells that give no answer",
+        "Cells that do not answer",
         (CellState,),
-        "the cell gave no answer from some round to the end of the recording",
+        "the cell stopped answering before the end of the recording",
         "availability",
         "none",
         "the cell answers from another host, so only the network to it was broken",

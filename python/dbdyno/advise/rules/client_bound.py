@@ -28,21 +28,21 @@ def judge(facts: Facts) -> Iterator[Advice]:
         said,
         (
             Evidence("ClientRead inside of transactions", waiting, "ratio", "waits and calls, base arm"),
-            Evidence("processors that the client used", one.client_cores, "number", "blocks, report, cpu_ns / wall_ns"),
+            Evidence("processors used by the client", one.client_cores, "number", "blocks, report, cpu_ns / wall_ns"),
             Evidence("its threads", one.client_threads, "count", "blocks, report, threads"),
         ),
-        "a faster server would show no better figures than these: they are the client's",
-        ("-- fewer round trips or no pauses inside of a transaction; more sessions; the client on a host of its own",),
+        "a faster server would not improve these figures: the client limits them",
+        ("-- fewer round trips or no pauses inside a transaction; more sessions; the client on a separate host",),
         subject="client",
     )
 
 
 RULE = benchmark(
     "client_bound",
-    "The client bounds the rate",
+    "The client limits the rate",
     "sessions wait for their client for half of a transaction's time or more, or the load generator's threads use a "
     "processor for 80 % of the time",
-    "a second client beside this one adds nothing to the rate",
+    "a second client beside this one does not raise the rate",
     (Measurements,),
     judge,
 )

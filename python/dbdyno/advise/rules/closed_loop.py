@@ -19,12 +19,12 @@ def judge(facts: Facts) -> Iterator[Advice]:
     if not one.is_closed or not _TAIL.fullmatch(one.metric):
         return
     yield Advice(
-        f"the verdict is on {one.metric}, and the load is a closed loop: sessions that wait send nothing meanwhile",
+        f"the verdict is on {one.metric}, and the load is a closed loop: sessions send nothing while they wait",
         (
             Evidence("metric of the verdict", one.metric, "text", "manifest.json, plan, judge"),
             Evidence("rate", "none", "text", "manifest.json, plan, load"),
         ),
-        "a stall of s seconds hides s × rate requests that users would have felt: the tail is too good",
+        "a stall of s seconds hides s × rate requests that users would have noticed: the tail looks too good",
         ("-- in the plan: [load] rate_per_s = ... below the peak: an open loop counts from the intended start",),
         subject=one.metric,
     )
@@ -32,9 +32,9 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 RULE = benchmark(
     "closed_loop",
-    "A closed loop for a claim about the tail of latency",
+    "A claim about tail latency from a closed loop",
     "the verdict is on a quantile from p90 on or the maximum, and an arm has no rate",
-    "the same quantile at a rate below the peak is no larger",
+    "the same quantile in an open loop below the peak rate is no larger",
     (Benchmark,),
     judge,
     source="wrk2 on coordinated omission; pgbench manual, Good Practices (2025)",

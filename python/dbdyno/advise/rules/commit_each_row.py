@@ -30,9 +30,9 @@ def judge(facts: Facts) -> Iterator[Advice]:
             Evidence("changed rows", one.changed_rows, "count", "calls, rows of insert, update, delete and merge"),
             Evidence(SYNC, waited, "ns", f"waits, {SYNC}"),
         ),
-        f"nearly all of these {share(gain)}, if many rows are committed together: one wait for each commit that is"
-        " left; round trips and processor time of the commits go as well, and are not counted",
-        ("-- commit after the unit of work, not after each row; a batch commits every some hundred rows",),
+        f"nearly all of these {share(gain)}, if many rows are committed together: each remaining commit waits once; "
+        f"saved round trips and processor time are not counted",
+        ("-- commit after the unit of work, not after each row; a batch commits every few hundred rows",),
         stake=gain,
         subject="commits",
     )
@@ -47,7 +47,7 @@ RULE = Rule(
     expects="waits for the log",
     risk="rows that are committed together are lost together, so this is right only if they are one unit of work",
     source="Oracle Database Concepts, Transactions (2025)",
-    refuted="a trace with commits of a hundred rows takes as long",
+    refuted="a trace that commits a hundred rows at a time takes as long",
     judge=judge,
     engines=("oracle",),
 )

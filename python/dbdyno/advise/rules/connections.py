@@ -12,7 +12,7 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 
 NEAR = 0.8
 LEAST_SESSIONS, LEAST_PER_S, LEAST_RATIO = 1000, 1.0, 0.2
-_POOL = "-- a pooler between application and server, in transaction mode, as many server sessions as are active"
+_POOL = "-- a pooler between application and server, in transaction mode, with as many server sessions as are active"
 
 
 def _find_near_limit(facts: Facts) -> Iterator[Advice]:
@@ -24,7 +24,7 @@ def _find_near_limit(facts: Facts) -> Iterator[Advice]:
         return
     where = f"{place(facts, 'sessions')}, one look"
     yield Advice(
-        f"{load.clients} of {count(free)} connections are taken, {load.active} of them active",
+        f"{load.clients} of {count(free)} connections are in use, {load.active} of them active",
         (
             Evidence("client sessions", load.clients, "count", where),
             Evidence("active", load.active, "count", where),
@@ -54,8 +54,8 @@ def _rate(facts: Facts) -> Iterator[Advice]:
                     Evidence("sessions a second", per_s, "per_s", "sessions / time since stats_reset"),
                     Evidence("share", ratio, "ratio", "sessions / commits"),
                 ),
-                f"a process start and a login for {share(min(ratio, 1))} of the transactions: a millisecond or more"
-                " each, most of it on the server's processors",
+                f"no process start and login for {share(min(ratio, 1))} of the transactions: a "
+                f"millisecond or more each, most of it on the server's processors",
                 (_POOL,),
                 subject=one.name,
             )
@@ -67,25 +67,25 @@ RULES = (
         family="sessions",
         title="Connections near their limit",
         reads=(Setting, Load),
-        condition="80 % of max_connections, less the reserved ones, were in use at the moment of reading",
+        condition="80 % of the unreserved max_connections were in use at the moment of reading",
         expects="availability, and less competition between processes",
         risk="a pooler in transaction mode keeps no session state between transactions",
         source="PostgreSQL documentation, Connections and Authentication (2025)",
-        refuted="the reading was at a peak that is over",
+        refuted="the reading was at a peak that has passed",
         judge=_find_near_limit,
         engines=BOTH,
     ),
     Rule(
         name="connection_rate",
         family="sessions",
-        title="Connections that serve only a transaction or two",
+        title="Connections that serve only one or two transactions",
         reads=(Database,),
         condition="there were 1,000 new sessions or more, at least one a second and at least one for every five "
         "commits",
         expects="the time of process starts and logins",
         risk="a pooler in transaction mode keeps no session state between transactions",
         source="PostgreSQL documentation, pg_stat_database (2025)",
-        refuted="the same load through a pooler at the same rate is not faster",
+        refuted="the same load at the same rate is not faster through a pooler",
         judge=_rate,
         least=140000,
     ),

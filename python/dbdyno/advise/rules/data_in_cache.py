@@ -26,8 +26,8 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("shared_buffers", buffers.bytes, "bytes", "manifest.json, targets, settings"),
             Evidence("memory of the host", one.memory_bytes, "bytes", "manifest.json, targets, host_memory_bytes"),
         ),
-        "a test of processors and of the log; it says nothing about storage for data, or about cache sizes",
-        ("-- to test reads: data of twice the memory; a larger scale, or shared_buffers and memory made smaller",),
+        "this tests processors and the log; it says nothing about data storage or cache sizes",
+        ("-- to test reads: data twice as large as memory; a larger scale, or smaller shared_buffers and memory",),
         level="hint",
         subject="data",
     )

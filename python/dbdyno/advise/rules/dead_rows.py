@@ -48,7 +48,7 @@ def _advice(facts: Facts, table: Table, limit: float) -> Advice:
             Evidence("threshold of autovacuum", limit, "count", "base + scale × reltuples"),
             Evidence("scans", table.seq_scans + (table.idx_scans or 0), "count", f"pg_stat_user_tables, {table.name}"),
         ),
-        f"up to {share(dead)} of the pages of each whole scan of it; point look-ups gain little",
+        f"up to {share(dead)} of the pages that each full scan reads; point look-ups gain little",
         fix,
         subject=table.name,
     )
@@ -58,7 +58,7 @@ def _reason(facts: Facts, table: Table) -> tuple[str, tuple[str, ...]]:
     """Return why the table was not vacuumed, and the steps to take in order."""
     holder = _holder(facts)
     if holder is not None:
-        return f"{holder[0]} holds back what vacuum may remove", (holder[1], f"vacuum (verbose) {table.name}")
+        return f"{holder[0]} prevents vacuum from removing dead rows", (holder[1], f"vacuum (verbose) {table.name}")
     if table.option("autovacuum_enabled") in ("false", "off", "0", "no"):
         return "autovacuum is switched off for it", (
             f"alter table {table.name} reset (autovacuum_enabled)",
@@ -80,7 +80,7 @@ def _holder(facts: Facts) -> tuple[str, str] | None:
         step = f"-- end it in its application, or: select pg_terminate_backend({session.pid})"
         ages.append((session.xmin_age or 0, f"the transaction of process {session.pid}", step))
     for prepared in facts.rows.get(PreparedTransaction, ()):
-        step = "-- commit prepared or rollback prepared it, once its coordinator has said which"
+        step = "-- commit prepared or rollback prepared, whichever its coordinator decided"
         ages.append((prepared.xmin_age, f"the prepared transaction {prepared.name}", step))
     for slot in facts.rows.get(Slot, ()):
         step = "-- start its consumer, or drop the slot"
@@ -94,8 +94,8 @@ RULE = Rule(
     family="vacuum",
     title="Tables full of dead rows",
     reads=(Setting, Table),
-    condition="the table is scanned and has at least 10,000 dead rows, 20 % of its rows and twice autovacuum's "
-    "threshold",
+    condition="the table is scanned, and its dead rows are at least 10,000, 20 % of its rows "
+    "and twice autovacuum's threshold",
     expects="pages of dead rows that scans read",
     risk="vacuum reads and writes the table; the file does not become smaller, but its space is reused",
     source="PostgreSQL documentation, Routine Vacuuming (2025)",

@@ -48,7 +48,7 @@ def _begins(longer: Index, index: Index) -> bool:
 
 def _advice(facts: Facts, index: Index, other: Index | None, *, is_same: bool) -> Advice:
     assert other is not None
-    relation = "has the same key as" if is_same else "has the beginning of the key of"
+    relation = "has the same key as" if is_same else "has a prefix of the key of"
     return Advice(
         f"index {index.name} on {index.table} ({', '.join(index.columns)}) {relation} {other.name}"
         + ("" if is_same else f" ({', '.join(other.columns)})"),
@@ -58,8 +58,8 @@ def _advice(facts: Facts, index: Index, other: Index | None, *, is_same: bool) -
             Evidence(f"size of {other.name}", other.bytes, "bytes", place(facts, "size", other.name)),
             Evidence(f"scans of {other.name}", other.scans, "count", place(facts, "scans", other.name)),
         ),
-        f"{size(index.bytes)} of disk and cache and an entry less per write"
-        + ("" if is_same else "; scans by its columns alone read the longer index instead, which has more pages"),
+        f"{size(index.bytes)} of disk and cache, and one index entry less per write"
+        + ("" if is_same else "; scans that use only its columns then read the other index, which has more pages"),
         (drop_index(facts, index),),
         level="warning" if is_same else "hint",
         subject=index_name(facts, index),
@@ -70,13 +70,14 @@ def _advice(facts: Facts, index: Index, other: Index | None, *, is_same: bool) -
 RULE = Rule(
     name="duplicate_index",
     family="schema",
-    title="Indexes that another one covers",
+    title="Indexes that another index makes redundant",
     reads=(Index,),
     condition="another index has the same table, method, predicate and included columns, and the same key columns, "
-    "operator classes, order and collation (or begins with them, for a B-tree). The index is not unique and "
+    "operator classes, order and collation (a B-tree may only begin with them). The index is not unique and "
     "supports no constraint",
-    expects="the cost of its entries in every write",
-    risk="a much smaller and more often used prefix may be worth its writes; a hint in an application may name the "
+    expects="the cost of maintaining the index in every write",
+    risk="a prefix that is much smaller and more often used may "
+    "be worth its writes; a hint in an application may name the "
     "index",
     source="PostgreSQL documentation, Multicolumn Indexes (2025)",
     refuted="statements become slower without it on a copy",

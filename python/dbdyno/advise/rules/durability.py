@@ -9,8 +9,8 @@ from dbdyno.advise.kinds import Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
 
 _SWITCHES = (
-    ("fsync", "after a crash of the machine the database can be corrupt beyond repair"),
-    ("full_page_writes", "a page torn by a crash cannot be repaired, where the storage does not write 8 kB whole"),
+    ("fsync", "after a machine crash the database can be corrupted beyond repair"),
+    ("full_page_writes", "a page torn by a crash cannot be repaired, unless the storage writes 8 kB atomically"),
 )
 
 
@@ -22,7 +22,7 @@ def _judge(name: str, loss: str) -> Callable[[Facts], Iterator[Advice]]:
         yield Advice(
             f"{name} is off: {loss}",
             (Evidence(name, found.value, "text", f"pg_settings (source: {found.source})"),),
-            "no time: commits become slower; figures measured without it hold for no server that keeps its data",
+            "no time: commits become slower; figures measured this way apply to no server that must keep its data",
             (f"alter system set {name} = on", "select pg_reload_conf()"),
             level="critical",
             subject=name,

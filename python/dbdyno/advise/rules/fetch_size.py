@@ -27,7 +27,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
         if saved < LEAST_SHARE:
             continue
         yield Advice(
-            f"“{beginning(one.text)}” fetches {a_fetch:.3g} rows at a time of {count(an_execution)} an execution",
+            f"“{beginning(one.text)}” fetches {a_fetch:.3g} rows at a time; an execution returns {count(an_execution)}",
             (
                 Evidence("fetches", one.fetches, "count", f"calls, {one.identifier}, kind fetch"),
                 Evidence("rows", one.rows, "count", f"calls, {one.identifier}, rows"),
@@ -35,8 +35,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
                 Evidence("time of the fetch calls", one.fetch_ns, "ns", f"calls, {one.identifier}, kind fetch"),
                 Evidence("its round trips", one.round_trip_ns, "ns", "waits, SQL*Net message from client"),
             ),
-            f"with {WANTED} rows at a time {share(saved)} of the response time, which are round trips that go, and a"
-            f" part of the {share(calls)} that their fetch calls take: each visits its block again",
+            f"with {WANTED} rows at a time: {share(saved)} of the response time for saved round trips, and part of the "
+            f"{share(calls)} of the fetch calls, each of which reads its block again",
             (f"-- in the client: an array or fetch size of {WANTED} (JDBC setFetchSize, OCI prefetch, arraysize)",),
             stake=min(saved + calls, 1.0),
             subject=f"statement {one.identifier}",
@@ -48,8 +48,8 @@ RULE = Rule(
     family="trace",
     title="Rows fetched a few at a time",
     reads=(Traced, TracedStatement),
-    condition="there are 20 fetches or more of 20 rows or fewer, an execution has twice as many rows, and 100 rows at "
-    "a time would save round trips of 1 % of the time",
+    condition="there are 20 fetches or more of 20 rows or fewer, an execution returns twice as many rows, and 100 rows "
+    "at a time would save round trips worth 1 % of the time",
     expects="round trips",
     risk="the client needs memory for a hundred rows, and the first rows arrive a little later",
     source="Oracle JDBC Developer's Guide, Row Fetch Size (2025)",

@@ -13,7 +13,7 @@ _LOST: tuple[tuple[str, frozenset[str], str, str, Level], ...] = (
         "innodb_flush_log_at_trx_commit",
         frozenset("02"),
         "1",
-        "the last second of commits is lost in a crash",
+        "a crash loses the last second of commits",
         "warning",
     ),
     ("innodb_doublewrite", frozenset(("OFF", "0")), "ON", "a page torn by a crash cannot be repaired", "critical"),
@@ -29,7 +29,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
         yield Advice(
             f"{name} = {found.value}: {loss}",
             (Evidence(name, found.value, "text", "global variables"),),
-            "no time: commits become slower; figures measured so hold for no server that keeps its data",
+            "no time: commits become slower; figures measured this way apply to no server that must keep its data",
             (f"set global {name} = {good}  -- and in the server's configuration",),
             level=level,
             subject=name,

@@ -25,7 +25,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
                 Evidence("pages of the child", one.child_pages, "count", f"pg_class, {one.child}, relpages"),
                 Evidence("pages scanned", _pages(one), "count", "deletes × pages"),
             ),
-            "the scan of each delete becomes a look-up of a few pages, and its locks are shorter",
+            "each delete looks up a few pages instead of a scan, and holds its locks for less time",
             (f"create index concurrently on {one.child} ({columns})",),
             subject=one.name,
         )
@@ -40,11 +40,11 @@ RULE = Rule(
     family="schema",
     title="Foreign keys without an index",
     reads=(ForeignKey,),
-    condition="no valid index of the child begins with the key's columns, and the number of deletes of the parent"
-    " × the pages of the child is 10,000 or more",
-    expects="page reads: deletes × pages of the child; nothing if no parent row is ever deleted",
+    condition="no valid index of the child table begins with the key's columns, and deletes from the parent × pages of "
+    "the child are 10,000 or more",
+    expects="page reads: deletes × pages of the child table; nothing if no parent row is ever deleted",
     risk="every write of the child maintains one more index",
     source="PostgreSQL documentation, Constraints (2025)",
-    refuted="deletes of the parent take as long with the index",
+    refuted="deletes from the parent take as long with the index",
     judge=judge,
 )

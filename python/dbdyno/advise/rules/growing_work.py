@@ -20,7 +20,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     one = facts.row_of(Measurements)
     if one.rows_read is None or one.rows_there is None or one.blocks < LEAST_BLOCKS:
         yield InsufficientEvidence(
-            "rows were not counted by block, or there are fewer than six blocks", "counters = true, 6 blocks"
+            "rows were not counted per block, or there are fewer than six blocks", "counters = true, 6 blocks"
         )
         return
     third = one.blocks // 3
@@ -36,8 +36,11 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("rows read at the end", last, "number", "metrics, pg_stat_user_tables, last third"),
             Evidence("rows of the tables at the end", there[1], "count", "metrics, pg_stat_user_tables, n_live_tup"),
         ),
-        "the figure is a mean over sizes that nobody chose: a longer run is slower, whatever is tested",
-        ("-- delete what a transaction adds, or have it read by a key; a fixed number of transactions in each arm",),
+        "the figure is a mean over arbitrary data sizes: a longer run is slower, whatever is tested",
+        (
+            "-- delete the rows that a transaction adds, or read by key; or use a fixed number of "
+            "transactions in each arm",
+        ),
         subject="work",
     )
 

@@ -25,7 +25,8 @@ def _queue(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         narrow = "queue/nr_requests" if limit == one.nr_requests else "device/queue_depth"
         mean_s = one.weighted_ms / 1e3 / (one.reads + one.writes)
         yield Advice(
-            f"{one.name} had {count(under_way)} requests under way or waiting while it was busy, and takes {limit}",
+            f"{one.name} had {count(under_way)} requests in progress or waiting while it was busy; its limit is "
+            f"{limit}",
             (
                 Evidence(
                     "under way or waiting", under_way, "number4", f"/sys/block/{one.name}/stat: field 11 / field 10"
@@ -33,9 +34,9 @@ def _queue(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
                 Evidence("limit", limit, "count", f"/sys/block/{one.name}/{narrow}"),
                 Evidence("time of a request", mean_s * 1e9, "ns", f"/sys/block/{one.name}/stat: field 11 / requests"),
             ),
-            f"a limit of {limit} and {duration(mean_s)} a request are at most {count(limit / mean_s)} a second"
+            f"a limit of {limit} and {duration(mean_s)} per request allow at most {count(limit / mean_s)} a second"
             " (Little's"
-            " law); more go through only if the device is not busy with what it has",
+            " law); a higher limit helps only if parts of the device are idle",
             (f"echo {2 * limit} > /sys/block/{one.name}/{narrow}",),
             level="hint",
             subject=one.name,
@@ -55,22 +56,22 @@ def _dirty(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             return
         limit, place = free * ratio // 100, f"{_VM}dirty_ratio ({ratio}) of MemAvailable"
     if not written:
-        yield InsufficientEvidence("less than 1 GB was written since the boot", "ask again under load")
+        yield InsufficientEvidence("less than 1 GB was written since the boot", "run the command again under load")
         return
     one = max(written, key=lambda each: each.written_bytes)
     rate = one.written_bytes / (one.busy_ms / 1e3)
     if limit <= LEAST_DIRTY or limit / rate < FLUSH_S:
         return
     yield Advice(
-        f"{size(limit)} may lie dirty in memory; at the {size(rate)}/s that {one.name} wrote while busy that takes"
-        f" {duration(limit / rate)} to write",
+        f"{size(limit)} of dirty pages may be in memory; {one.name} wrote {size(rate)}/s while busy and needs "
+        f"{duration(limit / rate)} for them",
         (
             Evidence("dirty pages at most", limit, "bytes", place),
             Evidence("written while busy", rate, "bytes_per_s", f"/sys/block/{one.name}/stat: field 7 / field 10"),
         ),
-        f"a sync of a file may wait up to {duration(limit / rate)} behind pages of others;"
-        " the rate is that since the boot"
-        " and a lower bound of what the device can do; PostgreSQL flushes its own pages early (checkpoint_flush_after)",
+        f"a sync of a file may wait up to {duration(limit / rate)} behind pages of other files; the rate is the "
+        "average since boot, and the device can do "
+        f"at least that; PostgreSQL flushes its own pages early (checkpoint_flush_after)",
         (
             f"sysctl vm.dirty_bytes={max(int(rate * 2), LEAST_DIRTY)}",
             f"sysctl vm.dirty_background_bytes={max(int(rate / 2), LEAST_DIRTY // 4)}",
@@ -95,8 +96,8 @@ def _find_swapping(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("pages swapped in", pages, "count", "/proc/vmstat: pswpin"),
             Evidence("swappiness", kernel.values.get(_VM + "swappiness"), "count", _VM + "swappiness"),
         ),
-        "the time of that many reads of the swap device, each of which holds a process up",
-        ("less memory for caches or sessions first", "sysctl vm.swappiness=1"),
+        "the time of that many reads from the swap device, each of which delays a process",
+        ("first reduce the memory for caches or sessions", "sysctl vm.swappiness=1"),
         subject="swap",
     )
 
@@ -111,13 +112,13 @@ def _compaction(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     if word != "always" or stalls / kernel.uptime_s < 1:
         return
     yield Advice(
-        f"transparent huge pages are for all memory, and processes stalled {count(stalls / kernel.uptime_s)} times a"
+        f"transparent huge pages are on for all memory, and processes stalled {count(stalls / kernel.uptime_s)} times a"
         " second to compact it",
         (
             Evidence("transparent huge pages", word, "text", "/sys/kernel/mm/transparent_hugepage/enabled"),
             Evidence("stalls since the boot", stalls, "count", "/proc/vmstat: compact_stall"),
         ),
-        "no such stalls; the counter does not say how long they were; the setting huge_pages is another matter",
+        "no such stalls; the counter does not say how long they lasted; the setting huge_pages is independent of this",
         ("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",),
         subject="transparent_hugepage",
     )
@@ -130,13 +131,14 @@ def _zone_reclaim(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     if kernel.nodes < 2 or not kernel.values.get(_VM + "zone_reclaim_mode") or not done:
         return
     yield Advice(
-        f"caches of a NUMA node were thrown away {count(done)} times while {kernel.nodes} nodes may have had memory",
+        f"caches of a NUMA node were dropped {count(done)} times, although others of the {kernel.nodes} "
+        f"nodes may have had free memory",
         (
             Evidence("zone_reclaim_mode", kernel.values[_VM + "zone_reclaim_mode"], "count", _VM + "zone_reclaim_mode"),
             Evidence("reclaims since the boot", done, "count", "/proc/vmstat: zone_reclaim_*"),
             Evidence("NUMA nodes", kernel.nodes, "count", "/sys/devices/system/node"),
         ),
-        "the reads of pages that would have stayed in the page cache",
+        "repeated reads of pages that would have stayed in the page cache",
         ("sysctl vm.zone_reclaim_mode=0",),
         subject="zone_reclaim_mode",
     )
@@ -155,7 +157,7 @@ def _barriers(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
                 Evidence("mount option", off, "text", f"/proc/mounts: {one.folder}"),
                 Evidence("write cache", "write back", "text", f"/sys/block/{one.device}/queue/write_cache"),
             ),
-            "no time: after a power loss commits that were acknowledged can be missing, and the file system be corrupt",
+            "no time: after a power loss, acknowledged commits can be missing and the file system can be corrupt",
             (f"mount -o remount,barrier {one.folder}",),
             level="critical",
             subject=one.folder,
@@ -176,9 +178,9 @@ RULES = (
         (Device,),
         _queue,
         "A device queue that is full while the device is busy",
-        "on average while busy, requests in progress or waiting were 80 % or more of the smaller of nr_requests and "
-        "queue_depth",
-        "more requests a second if parts of the device are idle; otherwise only longer queues in it",
+        "while the device was busy, the mean number of requests in progress or waiting was 80 % or more of the smaller "
+        "of nr_requests and queue_depth",
+        "more requests a second if parts of the device are idle; otherwise only longer queues in the device",
         "a deeper queue makes single reads and syncs wait longer",
         "iostat shows the same rate with the deeper queue",
     ),
@@ -189,7 +191,7 @@ RULES = (
         "Dirty pages that take long to write",
         "the limit for dirty pages is over 64 MB, and writing them takes 10 s or longer at the rate of the busiest "
         "device",
-        "shorter stalls of syncs at checkpoints and copies, with the same number of writes or more",
+        "shorter sync stalls at checkpoints and copies; the number of writes stays the same or grows",
         "fewer writes to the same page are merged",
         "the longest sync under load is as long with the lower limit",
     ),
@@ -201,16 +203,16 @@ RULES = (
         "one page a second or more was swapped in since the boot",
         "the time of these reads",
         "without swap, the kernel kills processes when memory is exhausted",
-        "pswpin does not rise under load, so the swapping is over",
+        "pswpin does not rise under load, so swapping has ended",
     ),
     _rule(
         "compaction",
         (Kernel,),
         _compaction,
-        "Stalls for transparent huge pages",
+        "Stalls caused by transparent huge pages",
         "transparent huge pages are always on, and there was one stall a second or more since the boot",
         "the time of the stalls",
-        "programs that gain from huge pages without requesting them become slower",
+        "programs that gain from huge pages but do not request them become slower",
         "compact_stall rises as fast with madvise",
     ),
     _rule(
@@ -218,9 +220,9 @@ RULES = (
         (Kernel,),
         _zone_reclaim,
         "Discarded caches of a NUMA node",
-        "zone_reclaim_mode is not 0, there are two nodes or more, and reclaims were counted",
+        "zone_reclaim_mode is not 0, there are two or more NUMA nodes, and reclaims were counted",
         "reads from devices",
-        "more accesses to the memory of the other node",
+        "more accesses to the memory of the other NUMA node",
         "the reclaim counters do not rise under load",
     ),
     _rule(

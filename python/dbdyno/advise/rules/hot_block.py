@@ -33,7 +33,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence(event, most, "ratio", "waits and calls, base arm"),
             Evidence("sessions", one.sessions, "count", "manifest.json, arms"),
         ),
-        "the rate is that of one row or one block: more processors, faster storage and more sessions do not change it",
+        "one row or block limits the rate: more processors, faster storage or more sessions do not raise it",
         ("-- more keys than sessions: a larger scale, or random keys over the whole table",),
         subject=event,
     )
@@ -41,7 +41,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 
 RULE = benchmark(
     "hot_block",
-    "One hot row or block, or a latch, bounds the rate",
+    "One hot row, block or latch limits the rate",
     "there are two sessions or more, and locks and latches are 30 % or more of the base arm's samples",
     "the rate is the same with ten times the keys",
     (Measurements,),

@@ -29,9 +29,9 @@ def judge(facts: Facts) -> Iterator[Advice]:
             Evidence("shared_buffers", buffers.bytes, "bytes", "pg_settings"),
             Evidence(status.name, status.value, "text", "pg_settings"),
             Evidence("client sessions", load.clients, "count", "pg_stat_activity, one look"),
-            Evidence("page tables, at most", tables, "bytes", "shared_buffers / 4 kB × 8 B × sessions"),
+            Evidence("size of page tables, at most", tables, "bytes", "shared_buffers / 4 kB × 8 B × sessions"),
         ),
-        "that memory, and fewer misses of the address cache; how much time that is only a test on the machine tells",
+        "that memory, and fewer TLB misses; only a test on the machine shows how much time that saves",
         (
             "-- vm.nr_hugepages: shared_memory_size_in_huge_pages of the server (PostgreSQL 15 and later)",
             "alter system set huge_pages = 'on'  -- takes a restart; 'try' falls back without a word",

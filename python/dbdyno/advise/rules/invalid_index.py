@@ -16,13 +16,13 @@ def judge(facts: Facts) -> Iterator[Advice]:
         if one.is_valid or one.is_building:
             continue
         yield Advice(
-            f"index {one.name} on {one.table} is invalid: writes maintain it, no statement uses it",
+            f"index {one.name} on {one.table} is invalid: writes maintain it, but no statement uses it",
             (
                 Evidence("indisvalid", "false", "text", f"pg_index, {one.name}"),
                 Evidence("being built now", "no", "text", "pg_stat_progress_create_index"),
                 Evidence("size", one.bytes, "bytes", f"pg_class, {one.name}, relpages"),
             ),
-            f"{size(one.bytes)}, an entry less per write; or the statements that were to use it",
+            f"{size(one.bytes)}, and one entry less per write; or faster statements, if it is rebuilt",
             (f"reindex index concurrently {one.name}", f"-- or: drop index concurrently {one.name}"),
             subject=one.name,
         )
@@ -34,9 +34,9 @@ RULE = Rule(
     title="Invalid indexes",
     reads=(Index,),
     condition="indisvalid is false and nobody is building the index",
-    expects="the cost of writes into it, or the use of the index",
+    expects="either no more cost of maintaining it, or an index that statements can use",
     risk="a unique index failed because of duplicates, and reindexing fails until they are removed",
     source="PostgreSQL documentation, CREATE INDEX, Building Indexes Concurrently (2025)",
-    refuted="it is being built by a version that shows no progress",
+    refuted="a server version that does not report progress is still building it",
     judge=judge,
 )

@@ -45,7 +45,7 @@ RULE = Rule(
     title="Statements that JIT makes slower",
     reads=(Setting, Statement),
     condition="compiling takes at least 20 % of a statement's time, 100 ms, and 1 % of all statement time",
-    expects="the time of compiling, less what compiled code saves",
+    expects="the time of compiling, minus the time that compiled code saves",
     risk="long scans with many expressions become slower without it",
     source="PostgreSQL documentation, Just-in-Time Compilation (2025); pg_stat_statements of version 15",
     refuted="the statement takes as long with jit = off",

@@ -37,7 +37,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
                 Evidence("end of the sequence", one.sequence_most, "count", place(facts, "key", one.sequence)),
                 Evidence("end of the column's type", one.column_most, "count", place(facts, "column", one.column)),
             ),
-            "no time: at the end every insert fails",
+            "no time: when it reaches the end, every insert fails",
             fix if short else fix[-1:],
             level="critical" if used >= MOST else "warning",
             subject=one.sequence,
@@ -50,11 +50,12 @@ RULE = Rule(
     family="schema",
     title="Sequences and integer keys near their end",
     reads=(Key,),
-    condition="the sequence is at 75 % of its own end or of its column's type, and does not cycle (critical from 90 %)",
+    condition="the sequence has used 75 % of its range or of its column's type, "
+    "and does not cycle (critical from 90 %)",
     expects="availability",
     risk="a change of the type rewrites the table, and foreign keys to it need the same change",
     source="PostgreSQL documentation, Numeric Types (2025)",
-    refuted="the table gets no more rows",
+    refuted="no more rows are inserted into the table",
     judge=judge,
     engines=BOTH,
 )

@@ -42,11 +42,11 @@ def _by_setting(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 
 def _advice(fault: Fault, server: Server, evidence: tuple[Evidence, ...]) -> Advice:
     fixed = fixed_in(fault, server)
-    update = f"-- update to {fixed} or later" if fixed else "-- no release of this major has a fix"
+    update = f"-- update to {fixed} or later" if fixed else "-- no release of this major version has a fix"
     return Advice(
         f"known fault {fault.name}: {fault.fault}",
         (Evidence("version", server.version, "text", "the server"), *evidence),
-        f"what it costs: {fault.cost}; nothing where the load does not meet it",
+        f"what it costs: {fault.cost}; nothing if the load does not trigger the fault",
         (f"-- {fault.fix}", update),
         level="warning" if fixed else "hint",
         subject=fault.name,
@@ -94,8 +94,11 @@ def _minor(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("version", server.version, "text", "server_version"),
             Evidence("latest", known.latest, "text", f"table of releases, as of {AS_OF}"),
         ),
-        "their fixes, of faults and of security; the rule version_faults names those of performance",
-        ("-- install it and restart; no dump, no upgrade of the data; read the notes of each for indexes to rebuild",),
+        "their fixes of faults and security holes; the rule version_faults lists the fixes for performance",
+        (
+            "-- install it and restart; no dump or data upgrade is needed; check all release notes "
+            "for indexes to rebuild",
+        ),
         level="hint",
         subject=known.latest,
     )
@@ -119,8 +122,8 @@ def _end(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("end of support", known.end_of_life, "text", f"table of releases, as of {AS_OF}"),
             Evidence("today", today, "text", "the server's clock"),
         ),
-        "faults found since stay",
-        ("-- upgrade to a major that is supported; then: vacuumdb --all --analyze-in-stages",),
+        "faults found after that date are not fixed",
+        ("-- upgrade to a supported major version; then: vacuumdb --all --analyze-in-stages",),
         subject=f"PostgreSQL {known.major}",
     )
 
@@ -157,17 +160,17 @@ RULES = (
         expects="the fixes of these releases",
         risk="the update needs a restart",
         source=f"PostgreSQL versioning policy and release notes (as of {AS_OF})",
-        refuted="the vendor's package has the fixes under the old number",
+        refuted="the vendor's package contains the fixes under the old version number",
         judge=_minor,
     ),
     _rule(
         name="end_of_life",
-        title="A major version out of support",
+        title="A major version that is out of support",
         condition=f"the major version's end of support (table as of {AS_OF}) is before the server's date",
         expects="new fixes",
         risk="a major upgrade changes plans: measure before and after",
         source=f"PostgreSQL versioning policy; dates from memory, as of {AS_OF}: see postgresql.org, Versioning",
-        refuted="a vendor supports it for a longer time",
+        refuted="a vendor supports it longer",
         judge=_end,
     ),
 )

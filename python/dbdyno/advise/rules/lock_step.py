@@ -30,11 +30,11 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         f"sessions run in lock step: {share_of(one.near)} of the transactions begin within 2 % of a transaction's time"
         f" after another session's, where independent sessions would in {share_of(alone)}",
         (
-            Evidence("starts just after another's", one.near, "ratio", "calls, started_ns, base arm"),
+            Evidence("starts just after another session's", one.near, "ratio", "calls, started_ns, base arm"),
             Evidence("of independent sessions", alone, "ratio", "1 - exp(-0.02 x (sessions - 1))"),
             Evidence("sessions", one.sessions, "count", "manifest.json, arms"),
         ),
-        "all come at once and then nobody: queues and waits are those of bursts, which users do not make",
+        "all transactions come at once, then none: queues and waits come from bursts, which real users do not cause",
         ("-- an open loop with random arrivals: [load] rate_per_s; or random pauses between transactions",),
         subject="sessions",
     )

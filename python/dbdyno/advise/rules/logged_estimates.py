@@ -65,12 +65,12 @@ def _advice(estimate: Estimate, part: float, table: Table | None) -> Advice:
                 else ()
             ),
         ),
-        f"only where a plan changes: this statement has {share(part)} of the time; what stands above the"
-        " node is planned for the wrong number of rows",
+        f"only where a plan changes: this statement has {share(part)} of the time; the nodes above are planned for the "
+        f"wrong number of rows",
         fix,
         level="hint" if fewer else "warning",
         subject=f"statement {estimate.statement}",
-        risk="with fewer rows than expected other plans may be slower for values that are common" if fewer else "",
+        risk="other plans may be slower for common values" if fewer else "",
     )
 
 
@@ -78,11 +78,11 @@ def _reason(estimate: Estimate, table: Table | None) -> tuple[str, tuple[str, ..
     """Return the cause and the remedy, as far as the node and its condition show them."""
     if "Function Scan" in estimate.kind:
         alter = f"alter function {estimate.table} rows {max(estimate.found, 1):.0f}"
-        return "a function's rows are its ROWS, not statistics", (alter,)
+        return "the estimate for a function is its ROWS option, not statistics", (alter,)
     if not _TABLES.fullmatch(estimate.kind):
         return (
-            "what is below it is right, and no statistics go across tables or groups",
-            ("-- no setting mends it: a join on fewer or other columns, or a step of its own (materialized)",),
+            "the estimates below it are right, but no statistics span tables or groups",
+            ("-- no setting corrects this: join on fewer or other columns, or use a separate step (materialized)",),
         )
     name = table.name if table is not None else estimate.table
     why, fix = _statistics(estimate, name)
@@ -90,7 +90,7 @@ def _reason(estimate: Estimate, table: Table | None) -> tuple[str, tuple[str, ..
         changed = share(min(table.modified / max(table.rows, 1), 1.0))
         return (
             f"{changed} of the rows changed since {name} was analyzed",
-            (f"analyze {name}", "-- where the estimate stays wrong:", *fix),
+            (f"analyze {name}", "-- if the estimate stays wrong:", *fix),
         )
     return why, fix
 
@@ -100,7 +100,7 @@ def _statistics(estimate: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
     names = list(dict.fromkeys(a or b for words in estimate.conditions for a, b in _COMPARED.findall(words)))
     if len(names) > 1:
         return (
-            f"the values of {' and '.join(names)} go together, and the planner takes them for independent",
+            f"the values of {' and '.join(names)} are correlated, but the planner treats them as independent",
             (f"create statistics (dependencies, mcv) on {', '.join(names)} from {name}", f"analyze {name}"),
         )
     joined = [found for words in estimate.conditions for found, _ in _JOINED.findall(words)]
@@ -108,10 +108,10 @@ def _statistics(estimate: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
         column = (names or joined)[0]
         why = f"the statistics of {column} are wrong: too few rows were sampled, or n_distinct was set"
         if not names:
-            why = f"a value of {column} has other rows than its statistics say, or common ones are looked up"
+            why = f"a value of {column} has more or fewer rows than its statistics say, or common values are looked up"
         return why, (f"alter table {name} alter column {column} set statistics 1000", f"analyze {name}")
     return (
-        "the planner has no statistics of such a condition",
+        "the planner has no statistics for such a condition",
         (f"-- of an expression from version 14 on: create statistics on (...) from {name}", f"analyze {name}"),
     )
 
@@ -119,7 +119,7 @@ def _statistics(estimate: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
 RULE = Rule(
     name="logged_estimates",
     family="planner",
-    title="Plan nodes with another number of rows than estimated",
+    title="Plan nodes whose number of rows differs from the estimate",
     reads=(Estimate,),
     condition="a node finds at least 10 times more or fewer rows than estimated (one of the numbers is 100 or more), "
     "and the nodes below it do not. This happens in at least 5 logged executions and 80 % of those with the "

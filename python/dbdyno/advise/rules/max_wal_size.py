@@ -26,7 +26,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         return
     if not wal.span_s or not points.span_s or abs(wal.span_s - points.span_s) > 0.1 * wal.span_s:
         yield InsufficientEvidence(
-            "WAL and checkpoints are counted since different times", "take two snapshots and ask of those"
+            "the counters of WAL and checkpoints start at different times", "take two snapshots and advise on those"
         )
         return
     target = setting_number(facts, "checkpoint_completion_target", 0.9)
@@ -47,19 +47,19 @@ def _advice(
     span_s = wal.span_s or 1.0
     fewer = max(span_s / (points.requested + points.timed), 0.001)
     return Advice(
-        f"{points.requested} of {points.requested + points.timed} checkpoints were asked for by the WAL, one every"
-        f" {duration(fewer)}; {share(images)} of the WAL are full-page images",
+        f"{points.requested} of {points.requested + points.timed} checkpoints were triggered by the amount of WAL, one "
+        f"every {duration(fewer)}; {share(images)} of the WAL is full-page images",
         (
             Evidence("checkpoints requested", points.requested, "count", "checkpoint counters"),
             Evidence("checkpoints by time", points.timed, "count", "checkpoint counters"),
             Evidence("WAL", wal.bytes, "bytes", "pg_stat_wal.wal_bytes"),
             Evidence("full-page images", wal.full_pages, "count", "pg_stat_wal.wal_fpi"),
             Evidence("max_wal_size", limit.bytes, "bytes", "pg_settings"),
-            Evidence("distance at which it asks", trigger, "bytes", "max_wal_size / (1 + completion target)"),
+            Evidence("WAL that triggers a checkpoint", trigger, "bytes", "max_wal_size / (1 + completion target)"),
         ),
-        f"a page is logged whole once per checkpoint: at one checkpoint in {duration(timeout_s)} up to"
-        f" {count(max(timeout_s / fewer, 1.0))} times fewer images, at most {size(images * wal.bytes / span_s)} of WAL"
-        " a second; less where every update meets another page",
+        f"each page is logged in full once per checkpoint: one checkpoint every {duration(timeout_s)} writes up to "
+        f"{count(max(timeout_s / fewer, 1.0))} times fewer images, and saves at most "
+        f"{size(images * wal.bytes / span_s)} of WAL a second; less if updates rarely hit the same page",
         (f"alter system set max_wal_size = '{setting_size(wanted)}'", "select pg_reload_conf()"),
         subject="max_wal_size",
         proposed=setting_size(wanted),
@@ -71,10 +71,10 @@ RULE = Rule(
     family="wal",
     title="Checkpoints requested by the amount of WAL",
     reads=(Setting, Checkpoints, Wal),
-    condition="three or more checkpoints were triggered by the amount of WAL that max_wal_size allows, more than "
-    "by time, and full-page images are 20 % of the WAL or more",
-    expects="full-page images, and so WAL to write, ship and replay",
-    risk="recovery after a crash replays up to the larger distance, and the WAL's disk needs the space",
+    condition="the amount of WAL triggered three or more checkpoints, and more than time did; full-page images are 20 "
+    "% of the WAL or more",
+    expects="fewer full-page images, so less WAL to write, ship and replay",
+    risk="recovery after a crash may replay more WAL, and the WAL's disk needs the space",
     source="PostgreSQL source, xlog.c (CheckPointSegments); documentation, WAL Configuration (2025)",
     refuted="WAL per transaction is the same over at least three checkpoints with either value",
     judge=judge,

@@ -97,7 +97,7 @@ def _read_whole(
             *_estimate_rows(planned),
         ),
         f"{share(gain)} of all statement time at most, if a look-up reads {count(needed)} pages instead"
-        + ("; but the planner would not take an index on this column alone (HypoPG)" if refused else ""),
+        + ("; but the planner would not use an index on this column alone (HypoPG)" if refused else ""),
         _fix(table, column),
         level="hint" if refused else "warning",
         stake=gain,
@@ -125,10 +125,10 @@ def _hypothetical(facts: Facts, column: Column | None) -> HypotheticalIndex | No
 def _estimate_rows(hypothetical_index: HypotheticalIndex | None) -> Iterator[Evidence]:
     """Yield the planner's cost estimates without and with the hypothetical index, labelled as estimates."""
     if hypothetical_index is not None:
-        place = "HypoPG, explain of a look-up by the column"
+        place = "HypoPG, explain of a look-up by this column"
         yield Evidence("estimated cost without the index", hypothetical_index.before, "number4", place)
         yield Evidence(
-            "with it" if hypothetical_index.used else "with it, and it is not taken",
+            "with it" if hypothetical_index.used else "with the index, which is not used",
             hypothetical_index.after,
             "number4",
             place,
@@ -140,7 +140,7 @@ def _fix(table: Table, column: Column | None) -> tuple[str, ...]:
         return (f"create index concurrently on {table.name} ({column.name})",)
     return (
         "-- which columns does the filter use? explain (generic_plan) from PostgreSQL 16 on, else with values",
-        f"create index concurrently on {table.name} (...)  -- the columns that it compares with =, then one range",
+        f"create index concurrently on {table.name} (...)  -- first the columns compared with =, then one range column",
     )
 
 
@@ -154,7 +154,7 @@ RULE = Rule(
     "fewer. The table had 10 full scans, and at least half as many as the statement had calls. A statement "
     "with aggregates must also compare a column that has no index with a single value, and a value of this column "
     "must occur in 1 % of the rows or fewer on average (pg_stats)",
-    expects="the statement's time, less that of a look-up",
+    expects="the statement's time, minus the time of a look-up",
     risk="every write maintains one more index; rows scattered over the table make an index scan slow",
     source="pg_stat_statements (2025); PostgreSQL documentation, Indexes",
     refuted="EXPLAIN (ANALYZE, BUFFERS) reads as many blocks on a copy with the index",

@@ -28,11 +28,11 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         f"no physical reads: a transaction reads {one.reads:.2g} times from a file, and waits {share_of(waited)} of its"
         " time for reads",
         (
-            Evidence("read calls of a transaction", one.reads, "number", "analysis.json, resources, read_calls"),
+            Evidence("read calls per transaction", one.reads, "number", "analysis.json, resources, read_calls"),
             Evidence("time waiting for reads", waited, "ratio", "waits and calls, base arm, class data read"),
         ),
-        "storage for data, its cache and read ahead could be anything: these figures would be the same",
-        ("-- to test reads: data of twice the memory, or a smaller shared_buffers and memory, in all arms",),
+        "the figures do not depend on data storage, its cache or read-ahead",
+        ("-- to test reads, in all arms: data twice as large as memory, or smaller shared_buffers and memory",),
         level="hint",
         subject="reads",
     )

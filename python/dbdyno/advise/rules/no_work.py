@@ -23,14 +23,14 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     if rows >= LEAST_ROWS or one.written >= LEAST_ROWS or not one.transactions:
         return
     yield Advice(
-        f"{count(one.transactions)} transactions touched {rows:.2g} rows each: their rate is that of round trips",
+        f"{count(one.transactions)} transactions touched {rows:.2g} rows each: their rate only measures round trips",
         (
             Evidence("rows read by a transaction", rows, "number", "metrics, pg_stat_user_tables"),
             Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
             Evidence("transactions", one.transactions, "count", "calls, base arm"),
         ),
-        "statements a second are no throughput of a database: parse, wire and process switches are measured",
-        ("-- a workload that reads or writes what the claim is about",),
+        "this is not the throughput of a database: it measures parsing, the protocol and process switches",
+        ("-- use a workload that reads or writes what the claim is about",),
         level="hint",
         subject="rows",
     )
@@ -38,7 +38,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
 
 RULE = benchmark(
     "no_work",
-    "A rate of transactions that do no work",
+    "Transactions that do almost no work",
     "a transaction reads and writes less than a hundredth of a row of any table",
     "the claim is about round trips or connections",
     (Measurements,),

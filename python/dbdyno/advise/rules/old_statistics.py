@@ -56,8 +56,8 @@ def _advice(table: Table, at_us: int) -> Advice:
             ),
             Evidence("last analysed", table.analyzed_us, "time", f"pg_stat_user_tables, {table.name}"),
         ),
-        "only statements whose plan changes gain; a plan for an empty or much smaller table can be slower without"
-        " limit",
+        "only statements whose plan changes gain; a plan for an empty or much smaller table can be "
+        "slower by any factor",
         (f"analyze (verbose) {table.name}",),
         level="hint",
         subject=table.name,

@@ -29,11 +29,11 @@ def _idle(facts: Facts) -> Iterator[Advice]:
         yield _of_session(
             facts,
             one,
-            f"process {one.pid} ({_client(one)}) is idle in a transaction for {duration(one.state_s)}"
+            f"process {one.pid} ({_client(one)}) has been idle in a transaction for {duration(one.state_s)}"
             + (f"; {with_noun(one.waiters)} waiting behind its locks" if one.waiters else ""),
-            f"the {duration(one.waited_s)} that others waited so far, and what follows"
+            f"no more waits of others ({duration(one.waited_s)} so far)"
             if one.waiters
-            else "vacuum may clean up again; harmless without lock and snapshot",
+            else "vacuum can remove dead rows again; harmless if it holds no lock or snapshot",
             "-- have the application end its transaction before it waits for anything else",
             _TIMEOUT[is_mariadb(facts)],
             f"-- now: {end_session(facts, one.pid)}",
@@ -54,10 +54,10 @@ def _find_long_transactions(facts: Facts) -> Iterator[Advice]:
         yield _of_session(
             facts,
             one,
-            f"the transaction of process {one.pid} ({_client(one)}) is open for {duration(one.transaction_s)};"
-            f" {count(age)} transactions began since, and vacuum keeps every row that died in them",
-            "scans stop reading rows that died since; by how much only dead rows per page tell",
-            "-- end it in its application, or run reports on a standby or in portions",
+            f"the transaction of process {one.pid} ({_client(one)}) has been open for {duration(one.transaction_s)};"
+            f" {count(age)} transactions have begun since, and vacuum keeps every row that died in them",
+            "scans no longer read rows that died since then; how much that saves depends on the dead rows per page",
+            "-- end it in its application, or run reports on a standby or in smaller parts",
             f"-- now: {end_session(facts, one.pid)}",
         )
 
@@ -71,7 +71,8 @@ def _queue(facts: Facts) -> Iterator[Advice]:
             one,
             f"process {one.pid} ({_client(one)}) is at the head of a queue:"
             f" {with_noun(one.waiters)} waiting for its locks",
-            f"{duration(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
+            f"{duration(one.waited_s)} of waiting so far; a waiting request for an exclusive lock "
+            f"blocks all later requests",
             "-- set lock_timeout in sessions that run DDL, and try again",
             f"-- now: {cancel(facts, one.pid)}",
         )
@@ -82,12 +83,12 @@ def _find_prepared_transactions(facts: Facts) -> Iterator[Advice]:
         if one.age_s < PREPARED_S and one.xmin_age < HELD_AGE:
             continue
         yield Advice(
-            f"transaction {one.name} is prepared for {duration(one.age_s)} and neither committed nor rolled back",
+            f"transaction {one.name} has been prepared for {duration(one.age_s)}, neither committed nor rolled back",
             (
                 Evidence("prepared for", one.age_s, "span", f"pg_prepared_xacts, {one.name}"),
                 Evidence("transactions since", one.xmin_age, "count", f"pg_prepared_xacts, {one.name}"),
             ),
-            "its locks and the horizon that it holds",
+            "releases its locks and the xmin horizon that it holds",
             (f"-- ask its coordinator, then: commit prepared or rollback prepared {literal(one.name)}",),
             subject=one.name,
         )
@@ -150,16 +151,16 @@ RULES = (
     ),
     _rule(
         "lock_queue",
-        "The head of a queue for locks",
-        "sessions together waited a second or more for a session that waits for nobody",
+        "The session at the head of a lock queue",
+        "sessions waited a second or more in total for a session that does not wait for another",
         "the time that they wait",
-        "cancelling undoes the statement of that session",
+        "cancelling rolls back the statement of that session",
         (Session, _queue),
         BOTH,
     ),
     _rule(
         "prepared_transaction",
-        "Prepared transactions that nobody ends",
+        "Prepared transactions that are never finished",
         "a transaction was prepared five minutes or 100,000 transactions ago",
         "waits for its locks, and rows that vacuum could not remove",
         "the wrong decision breaks what the coordinator promised elsewhere",

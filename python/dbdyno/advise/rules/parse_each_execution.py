@@ -32,7 +32,10 @@ def judge(facts: Facts) -> Iterator[Advice]:
             ),
             f"{share(gain)} of the response time at most: {duration(one.parse_ns / 1e9)} of parse calls,"
             " and round trips",
-            ("-- keep the cursor open: prepare once, bind, execute; or session_cached_cursors and the driver's cache",),
+            (
+                "-- keep the cursor open: prepare once, then bind and execute; or use "
+                "session_cached_cursors and the driver's cache",
+            ),
             stake=gain,
             subject=f"statement {one.identifier}",
         )
@@ -43,7 +46,7 @@ RULE = Rule(
     family="trace",
     title="A parse for each execution",
     reads=(Traced, TracedStatement),
-    condition="there are 20 executions or more and at least half as many parse calls, which with their round trips "
+    condition="there are 20 executions or more and at least half as many parse calls; with their round trips these "
     "take 1 % of the time",
     expects="the parse calls and their round trips",
     risk="an open cursor keeps its plan, which may be the wrong one with skewed data",

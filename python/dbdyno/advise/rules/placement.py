@@ -25,13 +25,15 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         return
     if each_s is not None and each_s < PAGE_CACHE_S:
         yield InsufficientEvidence(
-            f"a read takes {duration(each_s)}: the page cache answers, and a faster device saves nothing",
-            "snapshots of an interval in which devices are read",
+            f"a read takes {duration(each_s)}: the page cache answers it, so a faster device saves nothing",
+            "take snapshots over an interval in which devices are read",
         )
         return
     picked, bound = pack([(one.bytes, float(one.reads)) for one in segments], room)
     if not picked:
-        yield InsufficientEvidence(f"nothing that was read fits into {size(room)}", "a larger --fast-gb, or partitions")
+        yield InsufficientEvidence(
+            f"nothing that was read fits into {size(room)}", "use a larger --fast-gb, or partition the tables"
+        )
         return
     chosen = sorted((segments[at] for at in picked), key=lambda one: -one.reads / one.bytes)
     yield _advice(facts, chosen, segments, bound, each_s)
@@ -62,7 +64,7 @@ def _advice(
         f" {size(facts.row_of(FastDevice).bytes)}"
         f" ({size(taken)}) and take {share(reads / total)} of the reads off the slow device: {saves}",
         tuple(_evidence(facts, chosen, reads, taken, each_s)),
-        f"{exact}; what shared_buffers answers gains nothing and is not counted; {_rivals(facts, each_s)}",
+        f"{exact}; reads from shared_buffers gain nothing and are not counted; {_rivals(facts, each_s)}",
         tuple(_statements_to_move(chosen) if is_mariadb(facts) else _statements(chosen)),
         level="hint",
         subject="fast device" if is_mariadb(facts) else "tablespace fast",
@@ -71,7 +73,7 @@ def _advice(
     )
 
 
-_COPIED = "what is written while a table is copied is lost to the copy; the server must be allowed to use the folder"
+_COPIED = "the copy misses rows that are written during copying; the server must be allowed to use the folder"
 
 
 def _statements_to_move(chosen: Sequence[Segment]) -> Iterator[str]:
@@ -110,9 +112,9 @@ def _rivals(facts: Facts, each_s: float | None) -> str:
     blocks = temp // 8192
     time = f", at most {duration(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""
     return (
-        f"rivals for the same room: temporary files wrote {size(temp)}{time} (temp_tablespaces); the WAL gains little,"
-        " because it is written in sequence and a commit waits for a flush that the cache of most devices answers; a"
-        " flash cache keeps hot blocks of all tables, which nobody counts by block here"
+        f"other candidates for this space: temporary files wrote {size(temp)}{time} (temp_tablespaces); the WAL gains "
+        "little, because it is written sequentially and the cache of most devices answers a flush; a flash cache "
+        f"holds hot blocks of all tables, but reads per block are not counted here"
     )
 
 
@@ -123,8 +125,9 @@ RULE = Rule(
     reads=(FastDevice, Segment, Setting, Database),
     condition="blocks were read from outside of shared_buffers (at 0.1 ms a read or longer if reads are timed), and "
     "some of their tables and indexes fit into --fast-gb",
-    expects="the time of these reads, less that of the fast device; in blocks if reads are not timed",
-    risk="set tablespace copies the data under an ACCESS EXCLUSIVE lock; a lost device loses the whole cluster",
+    expects="the time of these reads, minus the time on the fast device; in blocks if reads are not timed",
+    risk="set tablespace copies the data under an ACCESS EXCLUSIVE lock; if the device is lost, the "
+    "whole cluster is lost",
     source="Guy Harrison on placing segments by physical reads (2011); PostgreSQL documentation, Tablespaces (2025)",
     refuted="read time per transaction is the same after the move, at the same load and after the warm-up",
     judge=judge,

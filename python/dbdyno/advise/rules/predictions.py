@@ -68,8 +68,8 @@ def _synchronous_commit(facts: Facts) -> Iterator[Advice]:
     for one in _gainful_effects(facts, "synchronous_commit"):
         yield _advice(
             one,
-            f"commits that do not wait for the log would bring {share(one.effect.throughput.value)} more throughput",
-            "set synchronous_commit = off  -- in transactions whose loss in a crash can be borne",
+            f"throughput would rise by {share(one.effect.throughput.value)} if commits did not wait for the log",
+            "set synchronous_commit = off  -- in transactions that may be lost in a crash",
             proposed="off",
         )
 
@@ -80,7 +80,7 @@ def _commit_delay(facts: Facts) -> Iterator[Advice]:
         yield _advice(
             one,
             f"commit_delay = {one.proposed} would "
-            + ("let more commits share a flush" if more else "end waits that bring nothing")
+            + ("let more commits share a flush" if more else "stop waits that gain nothing")
             + f": {share(one.effect.throughput.value)} more throughput",
             f"alter system set commit_delay = {one.proposed}",
             proposed=one.proposed,
@@ -93,7 +93,7 @@ def _log_device(facts: Facts) -> Iterator[Advice]:
         best = max(good, key=lambda one: one.effect.throughput.value)
         yield _advice(
             best,
-            f"a log on {best.proposed} would bring {share(best.effect.throughput.value)} more throughput",
+            f"throughput would rise by {share(best.effect.throughput.value)} with the log on {best.proposed}",
             f"-- move the log (pg_wal) to a device as fast as {best.proposed}: dbdyno device show {best.proposed}",
         )
 
@@ -102,8 +102,8 @@ def _more_cores(facts: Facts) -> Iterator[Advice]:
     for one in _gainful_effects(facts, "cores"):
         yield _advice(
             one,
-            f"{one.proposed} cores instead of {one.found} would bring {share(one.effect.throughput.value)} more"
-            " throughput",
+            f"throughput would rise by {share(one.effect.throughput.value)} with {one.proposed} cores instead of "
+            f"{one.found}",
             f"-- a host with {one.proposed} cores",
         )
 
@@ -114,8 +114,8 @@ def _fewer_sessions(facts: Facts) -> Iterator[Advice]:
         if p99.value <= -SHORTER and p99.high < 0 and one.effect.throughput.value >= -LOST:
             yield _advice(
                 one,
-                f"{one.proposed} active sessions would do as much as {one.found}, with a p99 {share(-p99.value)}"
-                " shorter",
+                f"{one.proposed} active sessions would reach the throughput of {one.found}, with a p99 shorter by "
+                f"{share(-p99.value)}",
                 f"-- a pooler between application and server with {one.proposed} server sessions",
             )
 
@@ -128,13 +128,13 @@ def _rule(
     judge: Callable[[Facts], Iterator[Advice]],
     setting: str = "",
 ) -> Rule:
-    reads, expects = (Setting, PredictedEffect), "throughput and p99 as a calibrated machine predicts them, with a band"
+    reads, expects = (Setting, PredictedEffect), "throughput and p99 that a calibrated machine predicts, with a band"
     source = "dbdyno model calibrate, a machine measured here; docs/how-to/predict.md says what it leaves out (2026)"
     refuted = "under the same load, the two values do not differ as predicted; --prove compares them"
     return Rule(name, "predicted", title, reads, condition, expects, risk, source, refuted, judge, setting=setting)
 
 
-_MORE = "the model predicts 5 % more throughput or more, and its whole band is above 0"
+_MORE = "the model predicts at least 5 % more throughput, and its whole band is above 0"
 RULES = (
     _rule(
         "asynchronous_commit",
@@ -153,7 +153,7 @@ RULES = (
         "commit_delay",
     ),
     _rule("log_device", "A faster device for the log", _MORE, "moving pg_wal takes a restart", _log_device),
-    _rule("more_cores", "More cores", _MORE, "cost of the host", _more_cores),
+    _rule("more_cores", "More cores", _MORE, "a larger host costs more", _more_cores),
     _rule(
         "fewer_sessions",
         "More active sessions than the host can serve",

@@ -30,14 +30,15 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         each[context] = (sum(one.read_ms or 0.0 for one in rows) / pages / 1000, reads)
     (normal_s, normal), (bulk_s, bulk) = each["normal"], each["bulkread"]
     if normal_s < DEVICE_S or bulk_s <= 0:
-        yield InsufficientEvidence("the page cache answers the reads: they say nothing about a device")
+        yield InsufficientEvidence("the page cache answers the reads, so they say nothing about the device")
         return
     measured, given = normal_s / bulk_s, random.number / sequential.number
     if 1 / FACTOR < given / measured < FACTOR:
         return
     wanted = max(round(measured * sequential.number, 1), sequential.number)
     yield Advice(
-        f"a random read of a page takes {count(measured)} times a sequential one, random_page_cost says {count(given)}",
+        f"a random read of a page takes {count(measured)} times as long as a "
+        f"sequential read; random_page_cost says {count(given)}",
         (
             Evidence("random read of a page", normal_s * 1e9, "ns", "pg_stat_io, context normal, read_time / pages"),
             Evidence(
@@ -47,8 +48,8 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("sequential reads", bulk, "count", "pg_stat_io, context bulkread, reads"),
             Evidence("random_page_cost", random.number, "number", "pg_settings"),
         ),
-        f"only statements whose plan changes gain; a random read takes {duration(normal_s)},"
-        " no figure includes cached pages",
+        f"only statements whose plan changes gain; a random read takes {duration(normal_s)}; the figures do not "
+        f"include cached pages",
         (f"alter system set random_page_cost = {wanted}", "select pg_reload_conf()"),
         level="hint",
         subject="random_page_cost",

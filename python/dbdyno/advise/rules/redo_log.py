@@ -30,20 +30,21 @@ def judge(facts: Facts) -> Iterator[Advice]:
     wanted = min(HOUR_S * written / status.span_s, 16 * log.bytes, 64 * GIB)
     proposed = setting_size(max(wanted, 2 * log.bytes))
     yield Advice(
-        f"the checkpoint is {share(age / most)} of the redo log behind, and at"
-        f" {size(written / status.span_s)} a second what it allows is written in {duration(full_s)}",
+        f"the checkpoint age is {share(age / most)} of the allowed redo log, which fills in {duration(full_s)} at "
+        f"{size(written / status.span_s)} a second",
         (
             Evidence("innodb_log_file_size", log.bytes, "bytes", "global variables"),
-            Evidence("age of the checkpoint", age, "bytes", "global status, Innodb_checkpoint_age, one look"),
-            Evidence("most that it may be", most, "bytes", "global status, Innodb_checkpoint_max_age"),
+            Evidence("age of the checkpoint", age, "bytes", "global status, Innodb_checkpoint_age, one reading"),
+            Evidence("largest allowed age", most, "bytes", "global status, Innodb_checkpoint_max_age"),
             Evidence("log written", written, "bytes", "global status, Innodb_os_log_written"),
             Evidence("statistics cover", status.span_s, "span", "global status, Uptime_since_flush_status"),
             Evidence("pages written", status.get(_FLUSHED.lower()), "count", f"global status, {_FLUSHED}"),
         ),
-        "a page that changes often is written once for each time that the log is full: fewer writes with a longer log,"
-        " and no stop of all writers at seven eighths of it; how much time that is nobody counted",
+        "a page that changes often is written each time the log fills: a larger log means fewer writes, and writers do "
+        "not stop at seven eighths of it; the time saved was not measured",
         (
-            f"set global innodb_log_file_size = {_bytes(proposed)}  -- {proposed}; from 10.9 on at once",
+            f"set global innodb_log_file_size = {_bytes(proposed)}  -- {proposed}; from MariaDB 10.9 "
+            f"on, takes effect at once",
             f"-- and in the server's configuration: innodb_log_file_size = {proposed.removesuffix('B')}",
         ),
         subject="innodb_log_file_size",
@@ -59,12 +60,12 @@ RULE = Rule(
     family="wal",
     title="A redo log that is nearly full",
     reads=(Setting, Status),
-    condition="the age of the checkpoint is 70 % of what the log allows, the log was filled twice or more, and at the "
-    "mean rate it is full within an hour",
+    condition="the checkpoint age is 70 % of what the log allows, the log was filled twice or more, and at the mean "
+    "rate it fills within an hour",
     expects="writes of pages, and stalls for them",
     risk="recovery after a crash reads up to the whole log",
     source="MariaDB documentation, InnoDB Redo Log (2025)",
-    refuted="pages written per transaction are the same with the longer log, and the age again reaches its limit",
+    refuted="pages written per transaction are the same with the larger log, and the age reaches its limit again",
     judge=judge,
     engines=("mariadb",),
 )

@@ -23,17 +23,17 @@ def judge(facts: Facts) -> Iterator[Advice]:
             continue
         lost = one.status in _LOST
         yield Advice(
-            f"slot {one.name} lost the WAL that its consumer needs and still holds what it pins"
+            f"slot {one.name} lost the WAL that its consumer needs, so no consumer can use it any more"
             if lost
             else f"slot {one.name} has no consumer and holds {size(held)} of WAL"
-            + ("; nothing limits that but the disk" if unbounded else ""),
+            + ("; only the size of the disk limits that" if unbounded else ""),
             (
                 Evidence("WAL held", one.held_bytes, "bytes", f"pg_replication_slots, {one.name}, restart_lsn"),
                 Evidence("active", "yes" if one.is_active else "no", "text", f"pg_replication_slots, {one.name}"),
                 Evidence("wal_status", one.status or None, "text", f"pg_replication_slots, {one.name}"),
                 Evidence("max_slot_wal_keep_size", keep.value if keep else None, "text", "pg_settings"),
             ),
-            "no time: a full WAL disk stops the server; a horizon that is held makes vacuum useless",
+            "no time: a full WAL disk stops the server; a held xmin horizon makes vacuum useless",
             (
                 f"-- start its consumer, or: select pg_drop_replication_slot({literal(one.name)})",
                 "-- and a limit: alter system set max_slot_wal_keep_size = '...'",

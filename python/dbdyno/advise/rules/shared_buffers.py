@@ -48,8 +48,8 @@ def _advice(buffers: Setting, reads: int, again: int, read_ms: float, active_ms:
     each_s, gain = read_ms / reads / 1000, min(read_ms / active_ms, 1.0)
     cached = each_s < PAGE_CACHE_S
     reason = (
-        "reads are that short because the page cache answers: what is saved are copies, and memory is moved from one"
-        " cache to the other"
+        "reads are that short because the page cache answers them: a change saves only copies, and moves memory "
+        "between the caches"
         if cached
         else "the reads come from a device"
     )
@@ -60,12 +60,12 @@ def _advice(buffers: Setting, reads: int, again: int, read_ms: float, active_ms:
         (
             Evidence("shared_buffers", buffers.bytes, "bytes", "pg_settings"),
             Evidence("blocks read", reads, "count", "pg_stat_database.blks_read, all databases"),
-            Evidence("read again or evicted", again, "count", "blks_read less buffers; from 16 on evictions"),
+            Evidence("read again or evicted", again, "count", "blks_read minus shared_buffers; from 16 on, evictions"),
             Evidence("time of reads", read_ms * 1e6, "ns", "pg_stat_database.blk_read_time"),
             Evidence("active time", active_ms * 1e6, "ns", "pg_stat_database.active_time"),
         ),
-        f"if everything fitted, these {share(gain)} of active time, and what comes with each read and is not timed (a"
-        f" buffer to be found and emptied, a checksum); a read takes {duration(each_s)}: {reason}",
+        f"if everything fitted: {share(gain)} of active time, and the untimed work of each read (freeing a buffer, a "
+        f"checksum); a read takes {duration(each_s)}: {reason}",
         (f"alter system set shared_buffers = '{wanted}'  -- takes a restart",),
         level="hint" if cached else "warning",
         stake=gain,
@@ -82,7 +82,8 @@ RULE = Rule(
     condition="reads take 10 % of active time or more, and blocks read again (from version 16: evicted in normal "
     "context) are at least as many as shared_buffers holds",
     expects="the time of the reads that a larger cache avoids; nothing if the working set does not fit into it either",
-    risk="the page cache loses the memory; large scans use a separate ring and gain nothing; it needs a restart",
+    risk="the page cache loses the memory; large scans use a separate ring buffer and gain nothing; the "
+    "change needs a restart",
     source="PostgreSQL documentation, Resource Consumption and pg_stat_io (2025)",
     refuted="read time per transaction is the same with both sizes after the warm-up",
     judge=judge,

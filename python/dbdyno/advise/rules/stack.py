@@ -30,8 +30,8 @@ def _starves(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     below = [one for one in found[found.index(narrow) + 1 :] if one.limit > narrow.limit]
     if not below:
         yield InsufficientEvidence(
-            f"{narrow.what} let {count(narrow.limit)} of {count(offered)} commands through, and nothing below them"
-            " is described that could do more",
+            f"{narrow.what} let {count(narrow.limit)} of {count(offered)} commands through, and no layer that could do "
+            f"more is described below them",
             "describe [channel] and [disk]",
         )
         return
@@ -43,7 +43,7 @@ def _held_back(stack: Stack, layers: Sequence[Layer], narrow: Layer, below: list
     after = min(others, key=lambda one: one.limit)
     target = min(offered, after.limit)
     gain = target / narrow.limit
-    next_limit = f"; then {after.what} are the limit with {count(after.limit)}" if after.limit < offered else ""
+    next_limit = f"; the next limit is {after.what}: {count(after.limit)}" if after.limit < offered else ""
     rounds = math.ceil(offered / narrow.limit)
     return Advice(
         f"{narrow.what} let {count(narrow.limit)} of {count(offered)} commands through at once"
@@ -117,7 +117,7 @@ def _overflow(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("commands for a port", most, "count", f"{stack.file}, [host] count, [lun] count and queue_limit"),
             Evidence("a port takes", port, "count", f"{stack.file}, [channel] queue_limit"),
         ),
-        "no QUEUE FULL when every host is busy: the host then throttles the LUN by itself, and latency steps up",
+        "no QUEUE FULL when every host is busy: the host then throttles the LUN, and latency jumps",
         (f"[lun] queue_limit = {fits} fits all hosts",) if fits else ("fewer LUNs or hosts on a port, or more ports",),
         subject="channel.queue_limit",
     )
@@ -128,7 +128,7 @@ def _find_measured_limits(facts: Facts) -> Iterator[Advice | InsufficientEvidenc
     stack, found = facts.row_of(Stack), facts.rows_of(Layer)
     if not stack.has("measured.iops"):
         yield InsufficientEvidence(
-            "no rate and latency were measured", "[measured] iops and latency_ms, as iostat has them"
+            "no rate and latency were measured", "give [measured] iops and latency_ms, as iostat shows them"
         )
         return
     rate, seconds = stack.number("measured.iops"), stack.number("measured.latency_ms") / 1e3
@@ -149,8 +149,9 @@ def _find_measured_limits(facts: Facts) -> Iterator[Advice | InsufficientEvidenc
             f"{count(under_way)} commands were under way or waiting, and {narrow.what} let {count(narrow.limit)}"
             f" through: {1 - narrow.limit / under_way:.0%} of their time they waited in the host",
             tuple(evidence),
-            f"of {seconds * 1e3:.3g} ms a command takes at most {seconds * 1e3 * narrow.limit / under_way:.3g} ms below"
-            " this limit, if the time was taken above it; taken below it, the limit is not in force",
+            f"of its {seconds * 1e3:.3g} ms a command spends at most {seconds * 1e3 * narrow.limit / under_way:.3g} ms "
+            "below this limit, if the time was measured above it; if it was measured below, the limit "
+            f"is not in effect",
             (f"compare with the time below the limit, then raise {narrow.key}",),
             subject=narrow.key,
         )
@@ -166,23 +167,23 @@ RULES = (
     _rule(
         "starved_layer",
         "A layer whose queue limit keeps the layer below it from being fully used",
-        "the narrowest limit of all layers is that of a queue, commands wait before it, and a layer below could "
-        "process more at once",
-        "at most the rate times the ratio to the next limit; nothing if the described latency is wrong",
-        "the same load with the higher limit completes no more a second",
+        "of all layers, a queue has the lowest limit, commands wait in front of it, and a layer "
+        "below could process more at once",
+        "at most the rate × next limit / this limit; nothing if the described latency is wrong",
+        "with the higher limit, the same load completes no more commands a second",
     ),
     _rule(
         "port_overflow",
         "More commands than a port accepts",
         "hosts × LUNs of a port × limit of a LUN exceed the port's limit",
-        "QUEUE FULL at the peak; nothing while few LUNs are busy",
+        "no QUEUE FULL at the peak; nothing while few LUNs are busy",
         "the ports' counters of QUEUE FULL stay at zero at the peak",
     ),
     _rule(
         "measured_queue",
-        "More measured concurrent commands than a limit admits",
+        "More concurrent commands measured than a limit allows",
         "measured rate × measured latency exceed the narrowest queue limit by more than 10 %",
         "the share of latency above the limit",
-        "latency is as long below the limit as above it",
+        "latency is the same below the limit as above it",
     ),
 )

@@ -24,13 +24,13 @@ def judge(facts: Facts) -> Iterator[Advice]:
         return
     wanted = int(2 * max(cache.number, (status.get("open_table_definitions") or 0)))
     yield Advice(
-        f"{share(missed)} of the look-ups find their table closed, {count(misses / status.span_s)} a second:"
-        f" {count(thrown)} tables were thrown out of a cache of {count(cache.number)}",
+        f"{share(missed)} of the look-ups find that their table is closed, {count(misses / status.span_s)} a second:"
+        f" {count(thrown)} tables were evicted from a cache of {count(cache.number)}",
         (
             Evidence("table_open_cache", cache.number, "count", "global variables"),
             Evidence("found open", hits, "count", "global status, Table_open_cache_hits"),
             Evidence("opened", misses, "count", "global status, Table_open_cache_misses"),
-            Evidence("thrown out for room", thrown, "count", "global status, Table_open_cache_overflows"),
+            Evidence("evicted to make room", thrown, "count", "global status, Table_open_cache_overflows"),
             Evidence("open now", status.get("open_tables"), "count", "global status, Open_tables"),
         ),
         "the time to open a table that is defined in memory, some 10 to 100 µs each (from memory, not measured here);"

@@ -53,9 +53,9 @@ def _advice(statement: Statement, timed: float | None, whole: float, block: int,
         evidence.append(Evidence("time of temporary I/O", statement.temp_ms * 1e6, "ns", f"{place}, temp_blk_*_time"))
     expected = (
         f"a part of the statement's {share(whole)} of all statement time: the temporary I/O, which is {share(timed)},"
-        " and the passes over it, which are not counted apart"
+        " and the passes over these files, which are not counted separately"
         if timed is not None
-        else "the temporary I/O and the passes over it; no time was measured (track_io_timing, PostgreSQL 15)"
+        else "the temporary I/O and the passes over these files; no time was measured (track_io_timing, PostgreSQL 15)"
     )
     proposed = setting_size(wanted) if wanted <= GIB else ""
     fix: tuple[str, ...] = (f"set local work_mem = '{proposed}'  -- in the transaction that runs it",)

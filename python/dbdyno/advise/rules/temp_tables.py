@@ -50,11 +50,11 @@ def _advice(facts: Facts, digest: Digest, aria_ms: float, total: float) -> Advic
             Evidence("temporary tables", digest.temp_tables, "count", f"{place}, SUM_CREATED_TMP_TABLES"),
             Evidence("calls", digest.calls, "count", f"{place}, COUNT_STAR"),
             Evidence("its time", digest.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
-            Evidence("time in files of Aria", aria_ms * 1e6, "ns", f"file_summary_by_event_name, {', '.join(FILES)}"),
+            Evidence("I/O time of Aria files", aria_ms * 1e6, "ns", f"file_summary_by_event_name, {', '.join(FILES)}"),
             Evidence("tmp_memory_table_size", memory.bytes if memory else None, "bytes", "global variables"),
         ),
         f"a part of the statement's {share(stake)} of the time of statements: up to {share(files)} for the files that"
-        " temporary tables (and tables of Aria) are in, and the work on them, which is not counted apart",
+        " temporary tables (and tables of Aria) are in, and the work on these tables, which is not counted separately",
         (
             "-- does it group or sort by TEXT or BLOB columns? Such tables are always on disk: select fewer columns, or"
             " join them afterwards",
@@ -72,7 +72,7 @@ RULE = Rule(
     reads=(Setting, Status, Digest, FileIo),
     condition="a statement created 10 or more temporary tables on disk, and files of Aria took 1 % of the time of "
     "statements",
-    expects="the time of these files; what stays in the page cache is cheap and gains little",
+    expects="the I/O time of these files; tables that stay in the page cache are cheap and gain little",
     risk="tmp_memory_table_size applies to each temporary table of each session",
     source="MariaDB documentation, Internal Temporary Tables and Performance Schema (2025)",
     refuted="the statement takes as long with the larger setting, or still has tables on disk",

@@ -23,9 +23,9 @@ def judge(facts: Facts) -> Iterator[Advice]:
     few = len(rates) < LEAST_BLOCKS
     if not few and (spread is None or spread >= LEAST_SPREAD):
         return
-    said = f"{len(rates)} blocks are too few to say how far the figures would repeat"
+    said = f"{len(rates)} blocks are too few to say how repeatable the figures are"
     if not few and spread is not None:
-        said = f"{len(rates)} blocks differ by {share_of(spread)}: more equal than a server can be; something else sets"
+        said = f"{len(rates)} blocks differ by {share_of(spread)}: a real server varies more, so something else sets"
         said += " the rate, such as a timer, a sleep or a limit"
     yield Advice(
         said,
@@ -34,7 +34,9 @@ def judge(facts: Facts) -> Iterator[Advice]:
             Evidence("spread of their rates", spread, "ratio", "calls, base arm, standard deviation / mean"),
         ),
         "no interval, or one that is far too narrow" if few else "the figure is the limit's, not the server's",
-        ("--blocks 20",) if few else ("-- look for sleeps, rate limits and timers in script, client and line",),
+        ("--blocks 20",)
+        if few
+        else ("-- look for sleeps, rate limits and timers in the script, the client and the network",),
         subject="results",
     )
 

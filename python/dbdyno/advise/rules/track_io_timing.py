@@ -24,7 +24,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
             Evidence("blocks read", reads, "count", "pg_stat_database.blks_read, all databases"),
             Evidence("track_io_timing", timing.value, "text", "pg_settings"),
         ),
-        "no time by itself: with it the rules on memory and costs can be judged; two readings of the clock per read",
+        "no time directly: rules on memory and costs can then be judged; it costs two clock readings per read",
         ("alter system set track_io_timing = on", "select pg_reload_conf()"),
         level="hint",
         subject="track_io_timing",

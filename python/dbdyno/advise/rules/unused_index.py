@@ -38,7 +38,7 @@ def _writes(table: Table) -> int:
 
 def _advice(facts: Facts, index: Index, table: Table, span_s: float | None) -> Advice:
     enough = span_s is not None and span_s >= ENOUGH_S
-    window = f"in {duration(span_s)}" if span_s is not None else "since its statistics began, nobody knows when"
+    window = f"in {duration(span_s)}" if span_s is not None else "since its statistics began, at an unknown time"
     return Advice(
         f"index {index.name} on {index.table} was never scanned {window},"
         f" and {count(_writes(table))} rows were written",
@@ -70,8 +70,8 @@ RULE = Rule(
     title="Indexes that nobody scans",
     reads=(Database, Table, Index),
     condition="the index has no scan and 1 MB or more, and is neither unique nor used by a constraint or as replica "
-    "identity; its table had 1,000 rows written and 100 scans",
-    expects="the cost of its entries in every write",
+    "identity; its table had at least 1,000 rows written and 100 scans",
+    expects="the cost of maintaining the index in every write",
     risk="standbys count their own scans, so check them too; the planner uses statistics of an expression index",
     source="PostgreSQL documentation, Examining Index Usage (2025)",
     refuted="a standby scans it, or somebody does within 35 days; or writes are not faster without it on a copy",

@@ -23,7 +23,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
             Evidence("autovacuum", switch.value, "text", "manifest.json, targets, settings"),
             Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
         ),
-        "the cost of vacuum is left out, and dead rows pile up: figures that no server in use has",
+        "the cost of vacuum is missing, and dead rows pile up: no server in production has such figures",
         ("alter system set autovacuum = on  -- in all arms, and a run long enough for it to work",),
         subject="autovacuum",
     )

@@ -19,7 +19,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if the first counted blocks are slower than all later blocks."""
     one = facts.row_of(Measurements)
     if len(one.per_s) < LEAST_BLOCKS:
-        yield InsufficientEvidence(f"{len(one.per_s)} blocks: too few to see a beginning", "--blocks 8")
+        yield InsufficientEvidence(f"{len(one.per_s)} blocks: too few to detect a warm-up", "--blocks 8")
         return
     rest = one.per_s[2:]
     slow = [at for at, rate in enumerate(one.per_s[:2]) if rate < (1 - APART) * min(rest)]
@@ -35,7 +35,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             Evidence("median of the others", middle, "per_s", "calls, base arm"),
             Evidence("warm-up blocks", one.warmup_blocks, "count", "blocks"),
         ),
-        "means and quantiles hold the time in which caches filled: less so the longer the run",
+        "means and quantiles include the time in which caches filled; the longer the run, the less it matters",
         (f"-- [schedule] warmup_blocks = {one.warmup_blocks + 2}",),
         subject="warm-up",
     )

@@ -73,10 +73,10 @@ def _advice(digest: Digest, column: Column | None, gain: float) -> Advice:
         Evidence("rows examined a call", digest.examined / digest.calls, "count", f"{place}, SUM_ROWS_EXAMINED"),
         Evidence("rows sent a call", digest.sent / digest.calls, "number", f"{place}, SUM_ROWS_SENT"),
         Evidence("calls", digest.calls, "count", f"{place}, COUNT_STAR"),
-        Evidence("of them without an index", digest.without_index, "count", f"{place}, SUM_NO_INDEX_USED"),
+        Evidence("calls without an index", digest.without_index, "count", f"{place}, SUM_NO_INDEX_USED"),
         Evidence("time", digest.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
     ]
-    fix = "-- which columns does the filter use? explain it; create index ... on the columns that it compares with ="
+    fix = "-- use explain to see which columns the filter uses; create index ... on the columns compared with ="
     if column is not None:
         evidence.append(
             Evidence(f"values of {column.name}", column.values, "count", f"mysql.column_stats, {column.table}")
@@ -102,7 +102,7 @@ RULE = Rule(
     "examines 5,000 rows per call or more and sends at most 1 % of them. A statement with aggregates must also "
     "compare a column that has no index with a single value, and a value of this column must occur in 1 % of the rows "
     "or fewer on average (known after analyze table ... persistent for columns)",
-    expects="the statement's time, less that of a look-up",
+    expects="the statement's time, minus the time of a look-up",
     risk="every write maintains one more index",
     source="MariaDB documentation, Performance Schema, statement digests; Engine-Independent Table Statistics (2025)",
     refuted="it examines as many rows on a copy with the index",

@@ -19,7 +19,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield databases whose oldest id is twice as old as autovacuum permits, or near the failsafe."""
     if all(one.frozen_age is None for one in facts.rows_of(Database)):
         yield InsufficientEvidence(
-            "the ages of the databases are not known", "ask the server itself: dbdyno advise postgresql://..."
+            "the ages of the databases are not known", "run it on the server itself: dbdyno advise postgresql://..."
         )
         return
     kinds = (
@@ -40,9 +40,9 @@ def _advice(facts: Facts, database: Database, age: int, what: str, more: tuple[E
     tables = facts.rows.get(Table, ()) if database.is_current else ()
     oldest = sorted(tables, key=lambda one: -(one.frozen_age or 0))[:3]
     return Advice(
-        f"the oldest {what} of database {database.name} are {count(age)} behind, autovacuum starts at"
-        f" {count(float(more[0].value or 0))}: it does not get through; {count(LIMIT - age)} are left until the server"
-        " refuses to assign new ones",
+        f"the oldest {what} of database {database.name} are {count(age)} behind, although autovacuum starts at "
+        f"{count(float(more[0].value or 0))}: it does not keep up; {count(LIMIT - age)} are left until the server "
+        f"refuses to assign new ids",
         (
             Evidence("age", age, "count", f"pg_database, {database.name}, {place}"),
             *more,
@@ -52,10 +52,10 @@ def _advice(facts: Facts, database: Database, age: int, what: str, more: tuple[E
                 if one.frozen_age is not None
             ),
         ),
-        "no time: the server stops taking writes when none is left, and from 1.6 billion on vacuum runs"
-        " without its cost limits",
+        "no time: the server rejects writes when no ids are left, and from an age of 1.6 billion on, vacuum runs "
+        "without its cost limits",
         (
-            "-- first end what holds the horizon: old transactions, prepared transactions, replication slots",
+            "-- first end whatever holds the xmin horizon: old transactions, prepared transactions, replication slots",
             *(f"vacuum (freeze, verbose) {one.name}" for one in oldest if (one.frozen_age or 0) >= age / 2),
         ),
         level="critical" if age >= FAILSAFE else "warning",
@@ -69,10 +69,10 @@ RULE = Rule(
     title="Transaction ids close to wraparound",
     reads=(Setting, Database),
     condition="the age of the oldest transaction id is at least twice autovacuum_freeze_max_age (multixacts:"
-    " autovacuum_multixact_freeze_max_age), or at least 1.2 billion; the maximum itself only starts a freeze",
+    " autovacuum_multixact_freeze_max_age), or at least 1.2 billion; reaching the maximum only starts a freeze",
     expects="availability",
     risk="freezing reads and writes whole tables",
     source="PostgreSQL documentation, Preventing Transaction ID Wraparound Failures (2025); source, varsup.c",
-    refuted="the age falls by itself within a day",
+    refuted="the age falls within a day without a change",
     judge=judge,
 )

@@ -110,7 +110,7 @@ def _advice(look_up: _LookUp, part: float) -> Advice:
     fewer = look_up.found < look_up.expected
     listed = ", ".join(each.name for each in look_up.columns)
     if look_up.correlated:
-        why = f"the values of {names} go together, and the planner takes them for independent"
+        why = f"the values of {names} are correlated, but the planner treats them as independent"
         fix: tuple[str, ...] = (
             f"create statistics (dependencies, mcv) on {listed} from {table}",
             f"analyze {table}",
@@ -120,7 +120,7 @@ def _advice(look_up: _LookUp, part: float) -> Advice:
         fix = (
             f"analyze (verbose) {table}",
             *(f"alter table {table} alter column {each.name} set statistics 1000" for each in look_up.columns),
-            f"-- where it stays wrong: alter table {table} alter column ... set (n_distinct = ...), after a count",
+            f"-- if it stays wrong: alter table {table} alter column ... set (n_distinct = ...), after counting",
             f"analyze {table}",
         )
     return Advice(
@@ -142,7 +142,7 @@ def _advice(look_up: _LookUp, part: float) -> Advice:
         fix,
         level="hint" if fewer else "warning",
         subject=f"statement {statement.identifier}",
-        risk="most of its look-ups may be for values that are not there: count some of them first" if fewer else "",
+        risk="most of its look-ups may be for values that do not exist: count some of them first" if fewer else "",
     )
 
 

@@ -29,16 +29,18 @@ KEYS: dict[str, dict[str, Key]] = {
         "jobs": _count("jobs that read or write at once", required=True),
         "ios": _count("requests that each job has under way", 1),
         "io_kb": Key("KB", 0.5, 1048576, "size of a request", required=True, whole=False),
-        "file_systems": _count("file systems that the jobs are spread over", 1),
+        "file_systems": _count("file systems over which the jobs are spread", 1),
         "write_share": Key("", 0, 1, "share of writes (0 to 1)", 0, whole=False),
     },
     "host": {
         "count": _count("hosts that share the array's ports", 1),
-        "max_io_kb": Key("KB", 0.5, 1048576, "largest request that it sends (max_sectors_kb, maxphys)", whole=False),
+        "max_io_kb": Key(
+            "KB", 0.5, 1048576, "largest request that the host sends (max_sectors_kb, maxphys)", whole=False
+        ),
         "queue_limit": _count("requests under way of the whole host"),
     },
     "hba": {
-        "count": _count("host bus adapters, all of them used", 1),
+        "count": _count("host bus adapters in use", 1),
         "queue_limit": _count("commands under way of each", required=True),
     },
     "stripe": {
@@ -51,17 +53,17 @@ KEYS: dict[str, dict[str, Key]] = {
     },
     "channel": {
         "count": _count("ports of the array that the LUNs are spread over", required=True),
-        "queue_limit": _count("commands that a port takes, of all hosts and LUNs"),
+        "queue_limit": _count("commands that a port accepts from all hosts and LUNs"),
         "rate_mb_s": Key("MB/s", 1, MOST, "rate of each", whole=False),
     },
     "array": {
-        "queue_limit": _count("commands that the array takes in all"),
-        "hit_ms": Key("ms", 0, 10000, "time of a command that its cache answers", 0, whole=False),
-        "cached_share": Key("", 0, 1, "share of reads that its cache answers (0 to 1)", 0, whole=False),
+        "queue_limit": _count("commands that the array accepts in total"),
+        "hit_ms": Key("ms", 0, 10000, "time of a command that the array's cache answers", 0, whole=False),
+        "cached_share": Key("", 0, 1, "share of reads that the array's cache answers (0 to 1)", 0, whole=False),
     },
     "disk": {
         "per_lun": _count("disks that a LUN is spread over", required=True),
-        "count": _count("disks in all, where LUNs share them"),
+        "count": _count("total number of disks, if LUNs share them"),
         "service_ms": Key("ms", 0.001, 10000, "time of one command on an idle disk", required=True, whole=False),
     },
     "measured": {

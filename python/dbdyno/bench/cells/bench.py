@@ -63,7 +63,7 @@ class CellsBench(PassiveBench):
     traits = Traits(
         asks=True,
         interrupted="the plans of the cells are as they were",
-        no_errors="the load of cells is their databases' own",
+        no_errors="the cells' databases make the load",
     )
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:
@@ -82,7 +82,7 @@ class CellsBench(PassiveBench):
 
     def refusal(self, plan: Plan) -> str | None:
         """Return the reason why this bench cannot run a plan; None if the plan switches flash logs."""
-        return None if plan.workload.kind == WORKLOAD else "it runs a load, and that of cells is their databases' own"
+        return None if plan.workload.kind == WORKLOAD else "it runs a load, but on cells the databases make the load"
 
     def prepare(self, seed: int | None = None) -> RunLayout:
         """Read the state of every cell and prepare the run.
@@ -260,9 +260,9 @@ class CellsBench(PassiveBench):
         return given_up or idle_s > self.cells.patience_s
 
     def _not_refreshed(self, name: str, seen: Mapping[str, int | None]) -> str:
-        words = f"not refreshed, nothing collected again for {self.cells.patience_s:g} s"
+        words = f"not refreshed: no new collection for {self.cells.patience_s:g} s"
         if name not in self.stale:
-            self.around.note(f"{name}: {words}; the others go on, its column does not count")
+            self.around.note(f"{name}: {words}; the other cells continue, its column does not count")
         self.stale[name] = seen.get(name)
         return words
 
@@ -293,7 +293,7 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
         if problem:
             wrong[first.host.name] = problem
         elif first.started_ns != last.started_ns:
-            wrong[first.host.name] = "its service was restarted within the turn"
+            wrong[first.host.name] = "its service was restarted during the turn"
     return wrong
 
 

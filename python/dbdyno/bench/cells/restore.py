@@ -112,7 +112,7 @@ def refuse_interrupted_runs(folder: Path, found: Mapping[Host, IormPlan]) -> Non
             )
         left = [host.name for host, state in states.items() if state == "ours"]
         if left:
-            more = f"; so it is on {len(left) - 1} more cell(s)" if len(left) > 1 else ""
+            more = f"; also on {len(left) - 1} more cell(s)" if len(left) > 1 else ""
             raise CellsError(
                 f"run {run.id} was interrupted, and its IORM plan is still in effect on this cell{more}",
                 where=left[0],

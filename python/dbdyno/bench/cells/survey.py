@@ -158,10 +158,10 @@ def describe(plan: CellsPlan, survey: Survey) -> str:
     lines = [common.title, common.question, ""]
     for (about, text), names in alike.items():
         lines.append(f"{', '.join(names)}: {about}")
-        lines.append(f"    now, and put back whatever happens: {text}")
+        lines.append(f"    now, and restored in any case: {text}")
         if "flashlog=off" in text.lower():
             lines.append(
-                "    that plan has the flash log off: it is put back since it was found, not since it is advised"
+                "    that plan has the flash log off: it is restored because it was found, not because it is advised"
             )
     for number, (name, arm) in enumerate(zip(plan.names, arms, strict=True)):
         lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")
@@ -173,9 +173,9 @@ def describe(plan: CellsPlan, survey: Survey) -> str:
     total = plan.schedule.blocks * len(plan.arms) * (minutes + 1)
     lines += [
         "",
-        f"blocks: {plan.schedule.blocks}, each one turn of every arm in random order; a turn is "
-        f"{minutes:g} min by the cells' clocks, after a collection that follows the switch",
-        f"time: about {total:.0f} min by the cells' clocks",
-        "the load is your own: the database must be at work during the whole run",
+        f"blocks: {plan.schedule.blocks}, each one turn of every arm in random order; a turn takes {minutes:g} min on "
+        f"the cells' clocks, from the first collection after the switch",
+        f"time: about {total:.0f} min on the cells' clocks",
+        "dbdyno runs no load: your database must be under load during the whole run",
     ]
     return "\n".join(lines) + "\n"

@@ -160,7 +160,7 @@ _ROWS: tuple[BuiltinClient, ...] = (
     _python("asyncpg", "asyncpg, rows as records", "asyncpg_client", ["asyncpg"]),
     BuiltinClient(
         "jdbc",
-        "pgjdbc, on MariaDB Connector/J, on Java; every column read",
+        "pgjdbc, or Connector/J on MariaDB, on Java; reads every column",
         _no_java,
         _java,
         engines=("postgres", "mariadb"),
@@ -185,7 +185,7 @@ _ROWS: tuple[BuiltinClient, ...] = (
     ),
     _python(
         "adbc",
-        "ADBC into a pandas data frame by way of Arrow",
+        "ADBC into a pandas data frame through Arrow",
         _FRAMES,
         ["adbc_driver_postgresql", "pandas", "pyarrow"],
         "adbc",
@@ -204,10 +204,10 @@ _ROWS: tuple[BuiltinClient, ...] = (
 )
 _ROWS += (
     _duckdb("duckdb", "DuckDB's reader into a pandas data frame: the server runs the query's text"),
-    _duckdb("duckdb-scan", "DuckDB over the attached server: it plans the query, and reads tables"),
+    _duckdb("duckdb-scan", "DuckDB with the server attached: DuckDB plans the query and reads the tables"),
     _r("r-postgresql", "R with DBI and RPostgreSQL into a data frame", "rpostgresql"),
-    _r("r-jdbc-rows", "R over pgjdbc by rJava: value by value into a data frame", "jdbc-rows"),
-    _r("r-jdbc-columns", "R over pgjdbc by rJava: column by column into a data frame", "jdbc-columns"),
+    _r("r-jdbc-rows", "R with pgjdbc and rJava: value by value into a data frame", "jdbc-rows"),
+    _r("r-jdbc-columns", "R with pgjdbc and rJava: column by column into a data frame", "jdbc-columns"),
 )
 BUILTIN_CLIENTS: Mapping[str, BuiltinClient] = {row.name: row for row in _ROWS}
 

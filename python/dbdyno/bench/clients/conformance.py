@@ -171,12 +171,12 @@ def check_reported_time(client: ClientUnderTest) -> str:
         client.run(length_ns=SLICE_NS)
     if doubt := client.arm.accounted.problem():
         raise UnexpectedResultError(doubt)
-    return f"operations for {client.arm.accounted.share() or 0:.0%} of the time of {SESSIONS} sessions"
+    return f"operations account for {client.arm.accounted.share() or 0:.0%} of the time of {SESSIONS} sessions"
 
 
 def check_row_counts(client: ClientUnderTest) -> str:
     """Check that all rows of a query are fetched and counted, and that a query without rows counts 0."""
-    _expect("rows of a query without any", client.rows(client.words.no_row), [0, 0, 0])
+    _expect("rows of an empty query", client.rows(client.words.no_row), [0, 0, 0])
     _expect("rows of a query", client.rows(client.words.rows), [250] * 3)
     return "0 and 250 rows"
 
@@ -210,7 +210,7 @@ def check_prepared_statements(client: ClientUnderTest) -> str:
             raise UnexpectedResultError(
                 f"with {mode}, the server keeps {kept} prepared statements; expected {least} to {most}"
             )
-    return "once with prepared alone"
+    return "once, and only with prepared"
 
 
 def _mode(protocol: str) -> JsonObject:
@@ -259,14 +259,14 @@ def check_due_times(client: ClientUnderTest) -> str:
             f"the client does not support an open loop, so arms with rate_per_s end with an error: {error.message}"
         ) from error
     late = np.sort((ran.records["started_ns"] - ran.intended_ns)[ran.intended_ns >= 0])
-    return f"{DUE} due over {DUE_NS / 1e6:g} ms began {late[len(late) // 2] / 1e3:.0f} us late, half of them less"
+    return f"{DUE} transactions due over {DUE_NS / 1e6:g} ms; median delay {late[len(late) // 2] / 1e3:.0f} us"
 
 
 def check_session_setup(client: ClientUnderTest) -> str:
     """Check that each session's setup SQL and the statement timeout are in effect."""
     (sql, query), (endless, code) = client.words.setting, client.words.endless
     _expect("a setting of the session", client.rows(query, session_sql=[sql]), [1] * 3)
-    _expect("the limit of statements", client.codes(endless, 1, statement_timeout_ms=50), [code])
+    _expect("the statement timeout", client.codes(endless, 1, statement_timeout_ms=50), [code])
     return "settings and statement_timeout"
 
 
@@ -324,9 +324,9 @@ def check_signal(client: ClientUnderTest) -> str:
 
 CHECKS: dict[str, Callable[[ClientUnderTest], str]] = {
     "starts": check_greeting,
-    "runs so many transactions": check_transaction_count,
-    "ends slices in time": check_slice_end,
-    "reports all of its time": check_reported_time,
+    "runs the requested number of transactions": check_transaction_count,
+    "ends slices on time": check_slice_end,
+    "accounts for all of its time": check_reported_time,
     "counts rows": check_row_counts,
     "honours the fetch size": check_fetch_size,
     "sends values": check_values,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCRIPT = "select 1;"
 TURN_NS = 250_000_000
 ORDER = ("client", "own", "own", "client", "client", "own", "own", "client")
-NAMES = {"client": f"cost of `{SCRIPT[:-1]}`", "own": "the same by dbdyno's own client"}
+NAMES = {"client": f"cost of `{SCRIPT[:-1]}`", "own": "the same with dbdyno's own client"}
 
 
 @dataclass

@@ -217,7 +217,7 @@ class ClientProcess:
         if got.kind == stream.FAILED:
             code = f" (SQLSTATE {got.code})" if got.code else ""
             return self.error(f"cannot go on: {self.output_line(got.text)}{code}")
-        return self.error(f"wrote a record {stream.KINDS[got.kind]!r} where {stream.KINDS[kind]!r} is due")
+        return self.error(f"wrote a record {stream.KINDS[got.kind]!r} where {stream.KINDS[kind]!r} is expected")
 
     def _end_error(self) -> ClientError:
         """Return an error that says how the process ended."""

@@ -70,7 +70,7 @@ class StreamReader:
         if not self.buffer:
             return ""
         whole = len(self.buffer) // stream.LENGTH
-        what = f"{whole} more records" if whole else f"{len(self.buffer)} bytes that are no whole record"
+        what = f"{whole} more records" if whole else f"{len(self.buffer)} bytes that are not a complete record"
         return f"{what}{_text_of(bytes(self.buffer))}"
 
     def _record(self, given: Any) -> stream.Record | None:

@@ -105,8 +105,8 @@ class TimeCoverage:
         if share is None or share >= LEAST_SHARE:
             return None
         return (
-            f"tells operations for {share:.0%} of the time that its sessions had (at least {LEAST_SHARE:.0%} are"
-            " expected): its times are too short, or it does other things between transactions"
+            f"reports operations for {share:.0%} of the time of its sessions (expected: at least {LEAST_SHARE:.0%}): "
+            f"its times are too short, or it does other work between transactions"
         )
 
 

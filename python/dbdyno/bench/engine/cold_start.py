@@ -34,7 +34,7 @@ class ColdStartTarget(Protocol):
 def refusal(target: ColdStartTarget) -> str | None:
     """Return the reason why a turn on this target cannot begin cold, or None if it can."""
     if target.engine is None:
-        return "a turn begins cold on servers that dbdyno starts, and this one is not"
+        return "only servers that dbdyno starts can begin a turn cold"
     if not hasattr(os, "posix_fadvise"):
         return "this system has no posix_fadvise, so nothing leaves the file system's cache"
     return None

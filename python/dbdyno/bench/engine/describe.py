@@ -11,10 +11,10 @@ from dbdyno.study.plan.network import network_text
 from dbdyno.study.plan.plan import Plan
 
 RESOLUTION = {
-    "slices": "differences of 1 % or less are often within reach in slices",
-    "turns": "differences of some per cent are often within reach with 20 blocks",
-    "reload": "a reload costs seconds: expect to see differences of some per cent",
-    "restart": "a restart loses the caches: expect to see differences above 5 to 10 %",
+    "slices": "differences of 1 % or less are often detectable in slices",
+    "turns": "differences of a few per cent are often detectable with 20 blocks",
+    "reload": "a reload costs seconds: expect to detect differences of a few per cent",
+    "restart": "a restart empties the caches: expect to detect differences above 5 to 10 %",
 }
 
 
@@ -40,23 +40,21 @@ def describe_prepared(
     warm = sum(block.kind == "warmup" for block in ready.blocks)
     watching = sum(block.kind == "overhead" for block in ready.blocks)
     lines.append(
-        f"blocks: {counted} that count, after {warm} to warm up and {watching} to measure the cost of watching"
+        f"blocks: {counted} that count, after {warm} for warm-up and {watching} to measure the cost of observation"
     )
     if how.turn_ns:
         lines.append(f"an arm's share of a block: {how.turn_ns / 1e9:g} s")
-        lines.append(f"time: about {_duration(ready.seconds())} of load, and the switches")
+        lines.append(f"time: about {_duration(ready.seconds())} of load, plus the switches")
     else:
         turns = sum(len(block.turns) for block in ready.blocks)
-        lines.append(
-            f"time: that of {turns:,} turns of {how.turn_transactions:,} transactions each; a run says how long"
-        )
-        lines.append("    it takes when each arm has answered once")
+        lines.append(f"time: {turns:,} turns of {how.turn_transactions:,} transactions each; a run estimates the time")
+        lines.append("    when each arm has finished one turn")
     lines += _wrap(
-        f"resolution: {RESOLUTION[how.switch]}; `dbdyno run --aa` measures what this "
-        "set-up can see and how many blocks a given difference needs"
+        f"resolution: {RESOLUTION[how.switch]}; `dbdyno run --aa` measures which differences this set-up can detect, "
+        f"and how many blocks a given difference needs"
     )
     lines += _sql("before the first block", plan.workload.setup)
-    lines += _sql("at the end, whatever happens", plan.workload.teardown)
+    lines += _sql("at the end, in any case", plan.workload.teardown)
     lines += ["", "nothing was changed"]
     return "\n".join(lines) + "\n"
 

@@ -30,7 +30,7 @@ Prepared = TypeVar("Prepared", bound="PreparedEnginePlan")
 WHOLE_SERVER = {
     "restart": ("restart", "needs a restart"),
     "reload": ("reload", "needs a reload"),
-    "global": ("turns", "is the whole server's"),
+    "global": ("turns", "applies to the whole server"),
 }
 """Ways in which a server-wide setting takes effect, slowest first, each with (how arms are switched, reason)."""
 
@@ -188,7 +188,7 @@ def _cheapest_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
         if names := sorted({change.name for change in changes if change.how == how}):
             return switch, f"{', '.join(names)} {why}"
     if any(ready.arm.cold for ready in arms):
-        return "turns", "an arm begins its turns cold"
+        return "turns", "an arm begins its turns with a cold cache"
     if any(ready.arm.before_sql or ready.arm.after_sql for ready in arms):
         return "turns", "an arm has SQL to run before or after its turns"
     if plan.schedule.turn_transactions is not None:

@@ -20,7 +20,7 @@ def refuse_unfit_for_hosts(hosts: int, ready: PreparedEnginePlan, spec: LoadSpec
     """
     plan = ready.plan
     reasons = {
-        "an embedded engine answers on this machine alone": any(arm.target.is_embedded for arm in ready.arms),
+        "an embedded engine answers only on this machine": any(arm.target.is_embedded for arm in ready.arms),
         "an arm has an external client": any(arm.arm.client is not None for arm in ready.arms),
         "its workload is a captured run": plan.workload.replay is not None,
         "its turns are counted in transactions": plan.schedule.turn_transactions is not None,

@@ -398,7 +398,7 @@ def server_side_effects(plan: Plan, target: str | None, embedded: str) -> tuple[
     scripts = [] if work.replay else work.scripts
     sent = [*work.setup, *(script.text for script in scripts), *work.teardown]
     if work.replay:
-        lines.append(f"sends all that was captured in {work.replay}")
+        lines.append(f"sends everything captured in {work.replay}")
     if work.template:
         lines.append(f"copies the database {work.template}, and drops the copies")
     for arm in plan.arms:

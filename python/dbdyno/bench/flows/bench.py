@@ -46,7 +46,7 @@ class FlowBench(PassiveBench):
     """Bench of the engines of one run."""
 
     traits = Traits(
-        interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE", predictable=False
+        interrupted="the engines were ended", no_errors="flows of these engines return no SQLSTATE", predictable=False
     )
     workload = "flow"
     engines: ClassVar[Mapping[str, Engine]] = ENGINES
@@ -74,7 +74,7 @@ class FlowBench(PassiveBench):
             if given.get("engine") not in self.engines:
                 return f"arm {arm.name!r} names no engine of data flows: {', '.join(self.engines)}"
             if len(plan.scripts_of(arm)) != 1 or plan.sessions_of(arm) != 1 or plan.rate_of(arm) is not None:
-                return f"arm {arm.name!r} is more than one flow after the other"
+                return f"arm {arm.name!r} is not a single flow in a single session"
         return None
 
     @staticmethod
@@ -225,7 +225,7 @@ class FlowBench(PassiveBench):
         titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
         for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():
             self.around.note(f"{title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
-        self.around.note(f"about {self.ready.seconds(each_ns):.0f} s for all blocks, by what the first answers took")
+        self.around.note(f"about {self.ready.seconds(each_ns):.0f} s for all blocks, estimated from the first answers")
 
     def _run_stoppable(self, work: Callable[[], T]) -> T:
         """Call `work` outside of a block and return its result; a signal ends it."""

@@ -34,7 +34,7 @@ class HostBench(PassiveBench):
     """Bench of the log writers of one run."""
 
     traits = Traits(
-        no_errors="a log writer's operations end in no SQLSTATE",
+        no_errors="a log writer's operations return no SQLSTATE",
         refuses_resume="is a run of a probe, whose files are gone; it cannot go on",
         interrupted="the probe's files are removed",
     )
@@ -45,7 +45,7 @@ class HostBench(PassiveBench):
 
     def refusal(self, plan: Plan) -> str | None:
         """Return None if the plan's arms are log writers, otherwise the reason."""
-        return None if plan.workload.kind == WORKLOAD else "its workload is no log writer's"
+        return None if plan.workload.kind == WORKLOAD else "its workload is not a log writer"
 
     def prepare(self, seed: int | None = None) -> RunLayout:
         """Check the log writers and prepare the run.

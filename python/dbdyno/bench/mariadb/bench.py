@@ -53,13 +53,13 @@ class MariaDBBench(EngineBench):
     def refusal(self, plan: Plan) -> str | None:
         """Return None if this bench can run the plan, otherwise the reason."""
         if plan.workload.kind is not None:
-            return f"its workload {plan.workload.kind!r} has no form in MariaDB's SQL"
+            return f"its workload {plan.workload.kind!r} has no version for MariaDB"
         if any(arm.command for arm in plan.arms):
             return "an arm has a command, which MariaDB's bench does not run"
         if plan.watch.statements:
             return "its plan watches pg_stat_statements"
         if plan.watch.waits in ("exact", "read"):
-            return f"its plan asks for {plan.watch.waits} waits, which are recorded of PostgreSQL alone"
+            return f"its plan asks for {plan.watch.waits} waits, which can be recorded on PostgreSQL only"
         return None
 
     @staticmethod

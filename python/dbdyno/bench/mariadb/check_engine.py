@@ -45,16 +45,16 @@ def connections(_target: MariaDB, connection: Any) -> Outcome:
     free = most - int(row(connection, status)[0])
     few = free < 20
     step = "raise max_connections with SET GLOBAL, if the machine has enough memory" if few else ""
-    return Outcome(not few, f"{free} free of {most}", "the most sessions, over all arms", step)
+    return Outcome(not few, f"{free} free of {most}", "largest number of sessions, over all arms", step)
 
 
 def server_settings(target: MariaDB, connection: Any) -> Outcome:
     """Check whether settings of the whole server can be varied."""
     if target.is_embedded:
-        return Outcome(True, "embedded server", "global settings and those of a start can be varied")
+        return Outcome(True, "embedded server", "global and startup settings can be varied")
     grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
     if any(word in one for one in grants if " ON *.*" in one for word in ("ALL PRIVILEGES", "SUPER", " ADMIN")):
-        after = "if you allow it: alter_system = true under [target]; settings of a start only on the embedded server"
+        after = "if you allow it: alter_system = true under [target]; startup settings only on the embedded server"
         return Outcome(True, "SET GLOBAL", after)
     step = "GRANT SUPER ON *.* TO the user, or use the embedded server"
     return Outcome(False, "no right to SET GLOBAL", "only session settings can be varied", step)
@@ -78,17 +78,17 @@ def durability(_target: MariaDB, connection: Any) -> Outcome:
         if found != safe
     ]
     if not weak:
-        return Outcome(True, "each commit is flushed", "commit times are those of safe commits")
+        return Outcome(True, "each commit is flushed", "commit times include the flush to disk")
     step = "set them to 1 (ON) to measure durable commits"
-    return Outcome(False, ", ".join(weak), "commits are not those of a server that loses nothing", step)
+    return Outcome(False, ", ".join(weak), "commits are faster than on a server that must not lose data", step)
 
 
 def waits(target: MariaDB, connection: Any) -> Outcome:
     """Check whether the server records waits and this user may read them."""
     if target.has_performance_schema(connection):
-        return Outcome(True, "performance_schema", "what the load's sessions wait for is sampled")
+        return Outcome(True, "performance_schema", "waits of the load's sessions are sampled")
     step = "start the server with performance_schema = ON, and grant this user SELECT on performance_schema.*"
-    return Outcome(False, "no performance schema for this user", "what sessions wait for is not known", step)
+    return Outcome(False, "this user cannot read performance_schema", "waits of sessions are not known", step)
 
 
 def login(target: MariaDB, _connection: Any) -> Outcome:

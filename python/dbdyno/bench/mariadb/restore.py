@@ -118,7 +118,7 @@ def refuse_leftovers(target: MariaDB) -> None:
 def _leftover_error(target: MariaDB, findings: Sequence[Finding]) -> TargetError:
     record = findings[0].source.record
     if record.state == "retrying":
-        step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
+        step = f"wait: its guardian (process {record.guardian['pid']}) is restoring it; then run again"
     else:
         step = f"{restore_command(record)}   (shows what it would restore, and asks)"
     said = ", ".join(one.sentence for one in findings)

@@ -84,7 +84,7 @@ def safe_connection_class() -> Any:
                 self._auth_plugin_name = IMMEDIATE_METHODS[1]
 
         def _request_authentication(self) -> None:
-            with in_words("the server's part of the login cannot be read"):
+            with in_words("the server's login messages cannot be read"):
                 try:
                     super()._request_authentication()
                 except (ValueError, RuntimeError) as error:
@@ -106,7 +106,7 @@ def safe_connection_class() -> Any:
             return _sign(self, *rest) if plugin_name == SIGNATURE_METHOD else super()._process_auth(plugin_name, *rest)
 
         def query(self, *given: Any, **more: Any) -> Any:
-            with in_words("the server answers what nobody asked"):
+            with in_words("the server's answer does not match the request"):
                 return super().query(*given, **more)
 
     return Guarded

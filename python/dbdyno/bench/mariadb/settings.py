@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 SettingMethod = Literal["session", "global", "restart"]
 
 NOT_OURS = {
-    **dict.fromkeys(("port", "socket", "bind_address", "skip_networking"), "dbdyno could lose its way in"),
-    **dict.fromkeys(("datadir", "basedir", "pid_file"), "dbdyno could lose its way in"),
-    **dict.fromkeys(("init_connect", "init_file", "plugin_dir"), "the server would run what is not the load's"),
-    "proxy_protocol_networks": "dbdyno could lose its way in",
+    **dict.fromkeys(("port", "socket", "bind_address", "skip_networking"), "dbdyno could lose access to the server"),
+    **dict.fromkeys(("datadir", "basedir", "pid_file"), "dbdyno could lose access to the server"),
+    **dict.fromkeys(
+        ("init_connect", "init_file", "plugin_dir"), "the server would run code that is not part of the load"
+    ),
+    "proxy_protocol_networks": "dbdyno could lose access to the server",
 }
 """Settings that an arm cannot vary, and the reason."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 NAME_BYTES = 60
-NO_WAITS = "what sessions wait for is not known: performance_schema is off, or this user may not read it"
+NO_WAITS = "waits of sessions are not known: performance_schema is off, or this user may not read it"
 
 _SAMPLE = """
 select a.attr_value, t.processlist_id,

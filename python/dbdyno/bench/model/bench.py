@@ -42,7 +42,7 @@ _TIMING = Timing("model", 0, None, None, 0, in_order=True)
 class ModelBench(PassiveBench):
     """Bench of a machine in virtual time, run by the core."""
 
-    traits = Traits(parallel_blocks=True, spreads=True, no_errors="what a model does never ends in an error")
+    traits = Traits(parallel_blocks=True, spreads=True, no_errors="a model never returns an error")
 
     def __init__(self, plan: Plan, around: BenchContext) -> None:
         self.around = around
@@ -76,7 +76,7 @@ class ModelBench(PassiveBench):
         self.core = self._on_workers(plan, seed) or core_run(plan, self.machine, seed)
         self.arms = ", ".join(arm.name for arm in plan.arms[:3]) + (" ..." if len(plan.arms) > 3 else "")
         order = blocks(plan, _TIMING, seed)
-        return RunLayout(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
+        return RunLayout(plan, seed, _TIMING, order, "in virtual time all arms begin in the same state")
 
     def _on_workers(self, plan: Plan, seed: int) -> ModelBlocks | None:
         """Return the source of blocks that are run on the user's workers, or None if there are no workers."""

@@ -22,7 +22,7 @@ def describe_on_model(plan: Plan, machine: Machine) -> str:
         was = machine.values(list(arm.settings))
         lines += [f"    {k} = {v} (the machine has {was[k]})" for k, v in arm.settings.items()]
         lines += [f"    {key} = {value}" for key, value in plan.parameters_of(arm).items()]
-    lines += ["", f"blocks: {how.blocks}, each with every arm from the same beginning"]
+    lines += ["", f"blocks: {how.blocks}, each with every arm from the same initial state"]
     lines += _wrap(
         f"in a block: {how.transactions} transactions of each session, after "
         f"{how.warmup_transactions} that do not count; {plan.judge.operation} times are compared"

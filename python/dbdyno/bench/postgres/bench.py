@@ -82,7 +82,7 @@ class PostgresBench(EngineBench):
         kind = plan.workload.kind
         if any(arm.command for arm in plan.arms):
             return "an arm has a command, which runs on this host"
-        return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no form in SQL"
+        return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no SQL version"
 
     @staticmethod
     def side_effects(plan: Plan, target: str | None) -> list[str]:

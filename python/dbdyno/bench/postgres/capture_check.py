@@ -96,17 +96,23 @@ def replay_notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
                 where=target.safe_dsn,
                 next_step="connect to the server directly, not through the pooler",
             )
-    pace = "without think times" if work.speed == FASTEST else f"at {work.speed} times its speed"
+    pace = "without think times" if work.speed == FASTEST else f"at {work.speed} times the captured speed"
     said = (
         f"each turn replays {plan.schedule.turn_transactions:,} transactions of {plan.sessions} session(s) at once,"
-        f" {pace}; a transaction's time is that of its round trips"
+        f" {pace}; a transaction's time is the sum of its round trips"
     )
     if work.template is not None:
         sizes = {target.safe_dsn: _template_bytes(target, work.template) for target in targets}
         amount = max(sizes.values())
-        return (said, f"before each turn {work.template!r} is copied ({amount / 2**20:,.0f} MiB), after it dropped")
+        return (
+            said,
+            f"before each turn {work.template!r} is copied ({amount / 2**20:,.0f} MiB); the copy is dropped after it",
+        )
     if work.setup:
-        return (said, "the set-up is run in a database of its own, which is copied before each turn, dropped after it")
+        return (
+            said,
+            "the set-up runs in a separate database; it is copied before each turn, and the copy is dropped after it",
+        )
     return (said, "sessions are read-only, in the database itself: name a template to let them write to copies")
 
 
@@ -124,7 +130,7 @@ def _template_bytes(target: Postgres, template: str) -> int:
         ).fetchone()
         oid, current, may = row or (None, "", False)
         reasons = {
-            f"there is no database {template!r}": (oid is None, "restore one, as it was when the capture began"),
+            f"there is no database {template!r}": (oid is None, "restore one in the state in which the capture began"),
             f"{template!r} cannot be copied while dbdyno is connected to it": (
                 current == template,
                 "name another database of the server in the connection string, such as postgres",

@@ -24,7 +24,7 @@ def version(_target: Postgres, conn: Connection) -> Outcome:
             False,
             shown,
             "dbdyno is tested with 12 to 18; older views may lack columns",
-            "upgrade, or take missing figures as they are",
+            "upgrade, or accept that some figures are missing",
         )
     return Outcome(True, shown, "supported")
 
@@ -37,7 +37,7 @@ def role(_target: Postgres, conn: Connection) -> Outcome:
     return Outcome(
         None,
         f"'{role}', no superuser",
-        "session settings of context 'user' can be varied, others need a grant",
+        "session settings of context 'user' can be varied; others need a grant",
         "nothing, unless the checks below name what you need",
     )
 
@@ -50,7 +50,7 @@ def other_sessions(_target: Postgres, conn: Connection) -> Outcome:
     return Outcome(
         False,
         "no pg_read_all_stats",
-        "waits of your own sessions are sampled, those of the WAL writer and checkpointer are not",
+        "waits of your own sessions are sampled, but not those of the WAL writer and checkpointer",
         "ask a superuser to run: GRANT pg_monitor TO your role",
     )
 
@@ -71,7 +71,7 @@ def views(_target: Postgres, conn: Connection) -> Outcome:
     return Outcome(
         "pg_stat_database" not in missing,
         f"{known}; not: {', '.join(missing)}",
-        "views of newer versions, or hidden ones, are left out of the metrics",
+        "the metrics leave out hidden views and views of newer versions",
     )
 
 
@@ -82,12 +82,12 @@ def io_timing(_target: Postgres, conn: Connection) -> Outcome:
     off = [name for name, setting in rows if setting == "off"]
     found = ", ".join(f"{name} = {setting}" for name, setting in rows)
     if not off:
-        return Outcome(True, found, "times of reads, writes and syncs are known")
+        return Outcome(True, found, "times of reads, writes and syncs are measured")
     return Outcome(
         False,
         found,
-        "the engine counts these I/Os but does not time them: shown as not measured, never as 0",
-        f"as superuser: SET {off[0]} = on for a session, ALTER SYSTEM and a reload for all",
+        "the engine counts these I/Os but does not time them: their times are shown as not measured, not as 0",
+        f"as superuser: SET {off[0]} = on for one session, or ALTER SYSTEM and a reload for all",
     )
 
 
@@ -103,11 +103,11 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Outcome:
         return Outcome(
             True,
             f"version {installed}, track = {active}",
-            "statements can be distinguished; it costs some CPU per statement, in every arm alike",
+            "statements can be distinguished; this costs some CPU per statement, the same in every arm",
         )
     if active:
         found, step = (
-            "loaded, but the extension is not made in this database",
+            "loaded, but the extension is not created in this database",
             "CREATE EXTENSION pg_stat_statements",
         )
     elif available:
@@ -116,8 +116,8 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Outcome:
             "shared_preload_libraries = 'pg_stat_statements', restart, CREATE EXTENSION",
         )
     else:
-        found, step = "not available on this server", "install the contrib package of this version"
-    return Outcome(None, found, "no figures per statement from the engine's side", step)
+        found, step = "not available on this server", "install the contrib package of this server version"
+    return Outcome(None, found, "no figures per statement from the engine", step)
 
 
 def alter_system(target: Postgres, conn: Connection) -> Outcome:
@@ -173,19 +173,19 @@ def session_settings(_target: Postgres, conn: Connection) -> Outcome:
         )
     return Outcome(
         True if allowed == total else None,
-        f"{free} for everybody, {allowed} of {total} for superusers",
+        f"{free} settings for all users, {allowed} of {total} for superusers",
         "these can be varied by SET per session, in slices of milliseconds",
-        "" if allowed == total else "GRANT SET ON PARAMETER ... (PostgreSQL 15+) for those you need",
+        "" if allowed == total else "GRANT SET ON PARAMETER ... (PostgreSQL 15+) for the settings that you need",
     )
 
 
 def schema(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether built-in workloads can create their tables."""
     if first_value(conn, "select has_database_privilege(current_database(), 'create')"):
-        return Outcome(True, "may create schemas", "built-in workloads make their own")
+        return Outcome(True, "may create schemas", "built-in workloads create their own schema")
     return Outcome(
         False,
-        "may not create a schema here",
+        "may not create a schema in this database",
         "built-in workloads cannot run; scripts on your own tables can",
         "GRANT CREATE ON DATABASE ... TO your role, or use another database",
     )
@@ -194,7 +194,7 @@ def schema(_target: Postgres, conn: Connection) -> Outcome:
 def recovery(_target: Postgres, conn: Connection) -> Outcome:
     """Check whether the server accepts writes."""
     if first_value(conn, "select pg_is_in_recovery()"):
-        return Outcome(False, "standby", "read-only workloads, no redo positions")
+        return Outcome(False, "standby", "only read-only workloads can run; no redo positions")
     return Outcome(True, "primary", "reads and writes")
 
 
@@ -215,11 +215,11 @@ def pooler(target: Postgres, _conn: Connection) -> Outcome:
     if target.pooled:
         return Outcome(
             False,
-            "a pooler (such as pgbouncer) seems to be in between",
-            "session settings may reach other sessions; the latencies are the pooler's",
+            "a pooler (such as pgbouncer) seems to be in front of the server",
+            "session settings may affect other sessions; latencies include the pooler",
             "connect to the server itself",
         )
-    return Outcome(True, "no pooler seen", "sessions are the server's own")
+    return Outcome(True, "no pooler seen", "each session is a session of the server")
 
 
 def durability(_target: Postgres, conn: Connection) -> Outcome:
@@ -232,7 +232,7 @@ def durability(_target: Postgres, conn: Connection) -> Outcome:
             False,
             found,
             "commits are faster than on a server that must not lose data",
-            "turn them on for any result that is meant for production",
+            "turn them on for results that apply to production",
         )
     return Outcome(True, found, "commits wait for the disk as in production")
 

@@ -105,5 +105,5 @@ def _holder_names(others: list[tuple[Any, ...]]) -> str:
     if not others:  # the other run ended between the two statements
         return "it ended just now"
     pid, name, role, database, since = others[0]
-    run = name.partition(", run ")[2] or "one that is about to begin"
+    run = name.partition(", run ")[2] or "a run that is about to begin"
     return f"{run} (held by its guardian, session {pid} of '{role}' in {database} since {since} UTC)"

@@ -179,9 +179,9 @@ def restore_command(record: UnrestoredSettings) -> str:
 def describe(record: UnrestoredSettings) -> str:
     """Return a one-line description of a record, for the doctor."""
     how = {
-        "held": "a run is at work",
-        "retrying": f"its guardian (process {record.guardian.get('pid')}) tries to put it back",
-        "left": "nobody is left to put it back",
+        "held": "a run is in progress",
+        "retrying": f"its guardian (process {record.guardian.get('pid')}) tries to restore it",
+        "left": "no process is left to restore it",
     }[record.state]
     tried = f", {record.tries} tries; last: {record.problem}" if record.tries else ""
     return f"{record.names} on {record.target} (run {_name(record)}, since {record.since}): {how}{tried}"

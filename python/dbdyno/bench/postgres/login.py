@@ -43,8 +43,8 @@ def _step(said: str) -> str:
     """Return the next step for libpq's message; it mentions a password only if the server answered."""
     if _SILENT.search(said):
         return (
-            "check that the server is up and the network open, and that no session holds a lock on a system catalog"
-            " such as pg_class: logins wait for it"
+            "check that the server is up and reachable, and that no session holds a lock on a system catalog such as "
+            "pg_class: logins wait for such a lock"
         )
     if _UNREACHED.search(said):
         return "check that the server is up and listens there, and that host and port are right"

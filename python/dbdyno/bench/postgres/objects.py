@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 NEEDS_NO_TRANSACTION = "25001"
 EXISTS = ("42P04", "42P06", "42P07", "42710", "42723")
 """SQLSTATEs that mean that an object already exists: a database, schema, relation, function or other object."""
-OBJECT_EXISTS_STEP = (
-    "end the other run if the object belongs to it, or give the plan's objects other names; nothing was changed"
-)
+OBJECT_EXISTS_STEP = "end the other run if the object belongs to it, or rename the plan's objects; nothing was changed"
 
 
 @contextlib.contextmanager

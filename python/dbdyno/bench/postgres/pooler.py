@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 CONNECTIONS = 4
 
 REASON = (
-    "a pooler hands each transaction to any of its server processes, so that statements do not stay prepared there: "
-    "all arms are sent by the protocol 'extended', which parses each statement again"
+    "a pooler gives each transaction to any of its server processes, so statements do not stay prepared: all arms use "
+    "the protocol 'extended', which parses each statement again"
 )
 
 

@@ -127,7 +127,7 @@ class ReplayLoad(PartWriter):
                 conn.execute("checkpoint")
         if not self.copied_ns:
             took = (time.monotonic_ns() - began) / 1e9
-            self.around.note(f"a copy of the database took {took:.2f} s; each turn has one")
+            self.around.note(f"a copy of the database took {took:.2f} s; each turn makes one")
         self.copied_ns[arm] = time.monotonic_ns() - began
         self.fresh.add(arm)
         self._read_keys(target)
@@ -191,7 +191,7 @@ class ReplayLoad(PartWriter):
         failures = columns.pop("failures")
         count = len(columns["session"])
         if not count and not told["stopped"]:
-            said = (told["told"] or ["no session came to its first answer"])[0]
+            said = (told["told"] or ["no session received its first answer"])[0]
             raise TargetError(f"the capture could not be replayed: {said}", where=self._name(arm))
         self._keep(block, arm, number, columns, failures)
         self.count += count

@@ -102,7 +102,7 @@ class ReplayWatch:
                 continue
             grown = [now - then for then, now in zip(self.before[name], after[name], strict=True)]
             if min(grown) < 0:
-                self.missing[name] = "the statistics were reset meanwhile"
+                self.missing[name] = "the statistics were reset during the replay"
                 continue
             found.update(zip(names, grown, strict=True))
         self.report = {

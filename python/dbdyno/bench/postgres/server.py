@@ -283,7 +283,7 @@ class Postgres(EngineTarget):
         recovering, read_only, may_create, role = row or (False, "off", False, "")
         reasons = {
             f"'{kind}' is not a kind of workload (read, write, schema, redo)": kind not in ("write", "schema", "redo"),
-            "the server is a standby: it takes no writes, and writes no WAL of its own": recovering,
+            "the server is a standby: it accepts no writes and generates no WAL": recovering,
             "sessions are read-only here (default_transaction_read_only = on)": read_only == "on",
             f"the role '{role}' may not create a schema in this database": kind == "schema" and not may_create,
         }

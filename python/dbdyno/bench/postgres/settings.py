@@ -55,14 +55,14 @@ TRANSACTION_ONLY = {
 """Settings that last for one transaction only, each with the setting that lasts for the session."""
 
 NOT_OURS = {
-    "application_name": "dbdyno names its sessions by it, to tell the arms apart",
-    "data_directory": "the server would start on other data",
+    "application_name": "dbdyno sets it in its sessions, to tell the arms apart",
+    "data_directory": "the server would start with other data",
     "config_file": "the server would start with another configuration",
-    "hba_file": "dbdyno could lose its way in",
-    "ident_file": "dbdyno could lose its way in",
-    "listen_addresses": "dbdyno could lose its way in",
-    "port": "dbdyno could lose its way in",
-    "unix_socket_directories": "dbdyno could lose its way in",
+    "hba_file": "dbdyno could lose access to the server",
+    "ident_file": "dbdyno could lose access to the server",
+    "listen_addresses": "dbdyno could lose access to the server",
+    "port": "dbdyno could lose access to the server",
+    "unix_socket_directories": "dbdyno could lose access to the server",
 }
 """Settings that an arm cannot vary, and the reason."""
 

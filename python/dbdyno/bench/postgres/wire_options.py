@@ -38,10 +38,10 @@ def _settled_option(reason: str) -> Option:
     return Option("settled", reason)
 
 
-_RESOLVED = _settled_option("libpq has resolved it; the load gets the result")
-_CHOSEN = _settled_option("libpq has chosen the server; the load goes to that one")
-_NO_GSS = _settled_option("GSSAPI is not spoken: a server that asks for it is refused")
-_NO_OAUTH = _settled_option("OAuth is not spoken: a server that asks for it is refused")
+_RESOLVED = _settled_option("libpq has resolved it; the load uses the result")
+_CHOSEN = _settled_option("libpq has chosen the server; the load uses that server")
+_NO_GSS = _settled_option("the load does not support GSSAPI: a server that asks for it is refused")
+_NO_OAUTH = _settled_option("the load does not support OAuth: a server that asks for it is refused")
 _WITH_SSLCERT = _settled_option("belongs to sslcert, which is refused")
 
 OPTIONS: dict[str, Option] = {
@@ -75,18 +75,18 @@ OPTIONS: dict[str, Option] = {
     "sslkey": _WITH_SSLCERT,
     "sslpassword": _WITH_SSLCERT,
     "sslcertmode": Option("refused", "it does not send client certificates", ("", "allow", "disable")),
-    "requirepeer": Option("refused", "it does not ask the system who owns a socket"),
-    "gssencmode": Option("refused", "it does not encrypt by GSSAPI", ("", "disable", "prefer")),
+    "requirepeer": Option("refused", "it does not check who owns a socket"),
+    "gssencmode": Option("refused", "it does not support GSSAPI encryption", ("", "disable", "prefer")),
     "scram_client_key": Option("refused", "it logs in by password only"),
     "scram_server_key": Option("refused", "it logs in by password only"),
     "min_protocol_version": Option("refused", "it speaks version 3.0 of the protocol", ("", "3.0")),
-    "replication": Option("refused", "it does not replicate", NO),
-    "client_encoding": _settled_option("all our connections are in UTF-8"),
+    "replication": Option("refused", "it does not support replication connections", NO),
+    "client_encoding": _settled_option("all connections of dbdyno use UTF-8"),
     "application_name": _settled_option("the load has names of its own, one for each arm"),
     "fallback_application_name": _settled_option("the load has names of its own, one for each arm"),
     "max_protocol_version": _settled_option("it speaks version 3.0, the oldest"),
     "sslcompression": _settled_option("it never compresses"),
-    "sslkeylogfile": _settled_option("it writes its keys nowhere"),
+    "sslkeylogfile": _settled_option("it does not write its TLS keys to a file"),
     "krbsrvname": _NO_GSS,
     "gsslib": _NO_GSS,
     "gssdelegation": _NO_GSS,

@@ -64,7 +64,7 @@ class ProgramBench(PassiveBench):
         if plan.workload.command is None:
             return "its workload is not a command"
         if any(plan.rate_of(arm) is not None for arm in plan.arms):
-            return "it gives a rate, and commands run one after the other"
+            return "it sets a rate, but commands run one after the other"
         if any(
             arm.settings
             or arm.before_sql
@@ -77,7 +77,8 @@ class ProgramBench(PassiveBench):
             for arm in plan.arms
         ):
             return (
-                "an arm has settings, SQL, a client or an engine of its own; commands differ by variables and sessions"
+                "an arm sets settings, SQL, a client or an engine; arms with commands may differ only "
+                "in variables and sessions"
             )
         return None
 
@@ -85,7 +86,7 @@ class ProgramBench(PassiveBench):
     def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return generated files and commands as sentences; variables are filled in, since one may name the program."""
         work = plan.workload
-        lines: dict[str, None] = {f"makes files for it: {name} ({what})": None for name, what in work.files.items()}
+        lines: dict[str, None] = {f"generates files: {name} ({what})": None for name, what in work.files.items()}
         for arm in plan.arms:
             known = _printable_variables(plan, arm)
             for command in filter(None, (work.prepare, plan.command_of(arm))):
@@ -108,8 +109,8 @@ class ProgramBench(PassiveBench):
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
         self.start_ns = _start_ns()
-        note = f"starting a program takes {self.start_ns / 1e6:.2f} ms here, which is in every time"
-        reason = "a command is started again each time" if how.in_slices else "there is one arm"
+        note = f"starting a program takes {self.start_ns / 1e6:.2f} ms here; every time includes it"
+        reason = "each execution starts the command again" if how.in_slices else "there is one arm"
         self.ready = RunLayout(plan, seed, how, blocks(plan, how, seed), reason, (note,))
         return self.ready
 
@@ -122,11 +123,9 @@ class ProgramBench(PassiveBench):
             before = plan.workload.prepare
             lines += [f"  before each, not timed: {_command(plan, arm, before)}"] if before else []
         turns, each = sum(len(block.turns) for block in self.ready.blocks), self.ready.timing.turn_transactions
-        about = f"time: about {self.ready.seconds():.0f} s, and more where a command takes longer than its turn"
+        about = f"time: about {self.ready.seconds():.0f} s, and more if a command takes longer than its turn"
         if each is not None:
-            about = (
-                f"time: that of {turns * each:,} commands; a run says how long they take when each arm has ended once"
-            )
+            about = f"time: {turns * each:,} commands; a run estimates it when each arm has ended once"
         return "\n".join(
             [plan.title, plan.question, "", *lines, "", about, *self.ready.notes, "", "nothing was run", ""]
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbdyno.builds.ci.request import BASE_FOLDER, VERDICT, WorkflowRequest, block
 
 _COMPARE = """\
-# Written by `dbdyno ci gitlab`; change it as you like. A comment needs a variable PERFORMANCE_TOKEN of the project: a
+# Written by `dbdyno ci gitlab`; change it as you like. A comment needs the project variable PERFORMANCE_TOKEN: a
 # token with the scope api.
 performance:
   image: python:3.12

@@ -144,9 +144,9 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
     elif [arm.settings for arm in plan.arms] != experiment.arms:
         why = "its arms are no longer the value found and the value proposed"
     elif plan.dsn is not None or any(arm.dsn or arm.server or arm.client for arm in plan.arms):
-        why = "it names servers or clients of its own, and --prove goes to the target alone"
+        why = "it names other servers or clients, but --prove uses only the target"
     elif plan.workload.command is not None:
-        why = "it runs commands of this host"
+        why = "it runs commands on this host"
     if why:
         raise AdviceError(why, where=where, next_step=step)
 
@@ -169,8 +169,8 @@ def _ask(plan: Plan, where: str, yes: bool) -> None:
 
 def _other_engine_note(experiment: Experiment) -> str:
     if not experiment.engine:
-        return "the server advised could not be identified: later advice does not show this result"
+        return "the server of the advice could not be identified: later advice does not show this result"
     return (
-        f"it ran on another server than {experiment.engine}, which was advised: later advice shows that, and keeps its"
-        " order; on that server or a physical copy of it the result decides"
+        f"the advice was for {experiment.engine}, but this ran on another server: later advice shows the result but "
+        f"keeps its order; only a result from that server or a physical copy of it decides"
     )

@@ -73,7 +73,7 @@ def _print(page: DiffPage, rows: list[CounterChange], output: Output) -> None:
     if rows:
         show_rows(_lines(rows), output.as_form("table"))
     elif not page["without"]:
-        click.echo("nothing moved between the two")
+        click.echo("nothing changed between the two")
     if page["latencies"]:
         click.echo()
         show_rows(
@@ -151,5 +151,5 @@ def flash_log_sentences(log: FlashLog | None) -> list[str]:
         reasons = ", ".join(f"{why} {n:,.0f}" for why, n in log["passed_by"].items())
         words.append(f"Passed by the flash log: {reasons}.")
     if not log["identity_holds"]:
-        words.append("Disk first + flash first is not FL_IO_W: the counters are of several moments.")
+        words.append("Disk first + flash first differs from FL_IO_W: the counters were read at different moments.")
     return words

@@ -73,9 +73,9 @@ def _show(undo: PlanUndo, plans: dict[Host, CurrentPlan]) -> None:
         if look.state == "found":
             click.echo(f"{host.name}: as it was found")
         elif look.state == "ours":
-            click.echo(f"{host.name}: to be put back: {alter_command(directives)}")
+            click.echo(f"{host.name}: to be restored: {alter_command(directives)}")
         elif look.state == "other":
-            click.echo(f"{host.name}: left as it is, somebody else made its plan: {look.words}")
+            click.echo(f"{host.name}: left unchanged, because somebody else set its plan: {look.words}")
             click.echo(f"  next: to restore it manually: {alter_command(directives)}", err=True)
         else:
             click.echo(f"dbdyno: {host.name}: {look.words}", err=True)

@@ -108,7 +108,7 @@ def _carry_out(
         shown = rows if len(commands) > 1 else rows[0]["answers"]
         click.echo(json.dumps(shown, indent=1, ensure_ascii=False))
     if bad and len(commands) > 1:
-        click.echo(f"dbdyno: {sent[-1][0].where}: failed; what follows was not sent", err=True)
+        click.echo(f"dbdyno: {sent[-1][0].where}: failed; the remaining commands were not sent", err=True)
     if bad:
         raise click.exceptions.Exit(2)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 NEW_KEY = Path("~/.ssh/dbdyno_cells")
 _STRICT = (
-    "there, the home and ~/.ssh must be writable by nobody else (StrictModes), and "
-    "AuthorizedKeysFile of sshd_config must be ~/.ssh/authorized_keys"
+    "on the cell, only the user may write to the home folder and ~/.ssh (StrictModes), and AuthorizedKeysFile in "
+    "sshd_config must be ~/.ssh/authorized_keys"
 )
 
 
@@ -116,7 +116,7 @@ def _show_host_keys(host_keys: Sequence[HostKey]) -> None:
         click.echo(f"{entry.host.name}: {what}")
         if entry.known == "changed":
             click.echo(
-                f"  next: its key is another than before: find out why, then remove the old one: {entry.forget}",
+                f"  next: its key has changed: find out why, then remove the old key: {entry.forget}",
                 err=True,
             )
 
@@ -128,7 +128,7 @@ def _trust(host_keys: Sequence[HostKey], known_hosts: Path, accept_new: bool) ->
     if not new:
         return
     if accept_new or click.confirm(
-        f"Take {len(new)} new host key(s)? Compare the fingerprints by another way first", err=True
+        f"Accept {len(new)} new host key(s)? First compare the fingerprints through another channel", err=True
     ):
         trust(new, known_hosts)
         return
@@ -159,15 +159,17 @@ def _install(hosts: Sequence[Host], key: Path, reach: Mapping[str, Any]) -> list
                 click.echo(f"{answer.host.name}: the key is there")
                 left.remove(answer.host)
             elif answer.problem is None:
-                click.echo(f"dbdyno: {answer.host.name}: it lets in and keeps no key: {failure(answer)}", err=True)
+                click.echo(
+                    f"dbdyno: {answer.host.name}: login works, but it stores no key: {failure(answer)}", err=True
+                )
                 left.remove(answer.host)
                 failed.append(answer.host)
     ssh = find_program("ssh")
     if left and ssh is None:
-        click.echo("dbdyno: there is no ssh in the folders of PATH, which could ask for a password", err=True)
+        click.echo("dbdyno: PATH contains no ssh program, which could ask for a password", err=True)
         return [*failed, *left]
     for host in list(left):
-        click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
+        click.echo(f"{host.name}: no login yet; ssh may ask for the password", err=True)
         visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
         if subprocess.run(visit, executable=ssh, env=child_environment(), check=False).returncode == 0:
             click.echo(f"{host.name}: the key is there now")

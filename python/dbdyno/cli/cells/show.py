@@ -107,5 +107,5 @@ def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() and output.path is None else 200
     most = min(MANY, max(2, (room - FIXED) // CELL_WIDTH))
     if len(names) > most:
-        click.echo(f"{len(names)} cells: --cells shows a column for each, --cell {names[0]} one", err=True)
+        click.echo(f"{len(names)} cells: --cells shows a column for each, --cell {names[0]} only that cell", err=True)
     return len(names) <= most or ()

@@ -72,7 +72,7 @@ def command(
         click.echo(
             f"dbdyno: {page['rounds']} interval(s) are recorded; {ROUNDS_LEAST} are needed to test anything", err=True
         )
-        click.echo("  next: record longer: dbdyno cells record --for 15min", err=True)
+        click.echo("  next: record for longer: dbdyno cells record --for 15min", err=True)
     else:
         click.echo(
             f"{len(different)} of {page['tested']} siblings differ by more than "

@@ -58,7 +58,7 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
             pick.by_object.apply(collection)
             if before is None:
                 shared.report_duplicates(collection)
-                click.echo(f"{len(collection.readings):,} values; differences from the next round on", err=True)
+                click.echo(f"{len(collection.readings):,} values; differences follow from the next round on", err=True)
             else:
                 page = watch_page(since, before, collection, by=by)
                 page["rows"] = [row for row in page["rows"] if pick.wants_name(row["metric"])]

@@ -119,5 +119,5 @@ def _shrunk(plan: CutPlan, seed: int, rows: list[CutRow], path: Path) -> ShrunkM
     first = next(row for row in rows if not is_survived(row))
     found = shrink(plan, seed, first, lambda text: click.echo(text, err=True))
     write_output(path, found.plan.to_toml().encode())
-    click.echo(f"{path}: dbdyno device cut {path} --seed {seed} --only {found.number} replays it", err=True)
+    click.echo(f"{path}: replay it with dbdyno device cut {path} --seed {seed} --only {found.number}", err=True)
     return shrunk_model(found)

@@ -74,5 +74,5 @@ def command(
         raise
     click.echo(f"{folder} is on {device.name}: {device.machine.title}")
     click.echo(f"  data in {spec['back']}, process {state['process']}, seed {spec['seed']}")
-    keeps = "the kernel keeps writes until they are synced" if state["kernel_writeback"] else "the kernel keeps nothing"
-    click.echo(f"  {state['floor_ns'] / 1e3:.1f} us of each request are the kernel's and are taken off; {keeps}")
+    keeps = "the kernel caches writes until a sync" if state["kernel_writeback"] else "the kernel caches nothing"
+    click.echo(f"  {state['floor_ns'] / 1e3:.1f} us of each request are kernel time and are subtracted; {keeps}")

@@ -36,7 +36,7 @@ def command(folder: Path, faults: bool, wear: bool, output: Output) -> None:
             for row in state["wear"]
         ]
         if not rows:
-            click.echo(f"{state['device']} has no flash, so nothing of it wears", err=True)
+            click.echo(f"{state['device']} has no flash, so it has no wear", err=True)
         show_rows(rows, output, title=f"{folder} on {state['device']}: wear of flash")
         return
     kinds = {"read": state["read"], "write": state["write"], "flush": state["flush"]}

@@ -42,6 +42,6 @@ def command(name: str, form: str | None) -> None:
         click.echo(json.dumps(told, indent=1, ensure_ascii=False))
         return
     click.echo(
-        f"{name} is right: {machine.title}; {len(machine.parts)} parts, {given} of"
-        f" {len(machine.parameters)} parameters given, the others have their defaults"
+        f"{name} is valid: {machine.title}; {len(machine.parts)} parts, {given} of"
+        f" {len(machine.parameters)} parameters are set, the others have their defaults"
     )

@@ -41,7 +41,7 @@ def _leftover_sentence(plan: JsonObject) -> str:
     """Return a sentence about what to drop on the target, with its schema."""
     into = plan["into"]
     if plan.get("database"):
-        return f"The database {into['target']} holds a part of what was to come: drop it."
+        return f"The database {into['target']} contains only part of the data: drop it."
     if is_mariadb(into["target"]):
         return f"On {into['target']} its staging tables are left: those named dbdyno_move_{plan['id']}_*."
     if len(plan["tables"]) > 1:

@@ -125,7 +125,7 @@ def unfinished_job(folder: Path | None) -> Ledger | None:
     ledger = Ledger.open(folder)
     if ledger.manifest["status"] != "running" or not ledger.plan.get("database"):
         return None
-    shared.say(f"job {ledger.plan['id']} was ended before it was done, and goes on")
+    shared.say(f"job {ledger.plan['id']} was ended before it was complete, and now continues")
     return ledger
 
 

@@ -71,7 +71,7 @@ def refuse_as_job(source: str, other_options: Mapping[str, Any]) -> None:
         raise click.UsageError(
             "--job needs files, because stdin can be read only once: write the rows into a file first"
         )
-    refuse(other_options, ("dry_run",), "works only without --job, which loads the same rows")
+    refuse(other_options, ("dry_run",), "works only without --job, because a job loads the same rows")
 
 
 def file_or_stdin(source: str) -> contextlib.AbstractContextManager[Path]:
@@ -117,7 +117,7 @@ def load_request(table: str, other_options: Mapping[str, Any]) -> LoadRequest:
 def show(loaded: LoadResult | MultiTableResult | None) -> None:
     """Print the result (None: there was nothing to do), and exit with 1 if rows were rejected or values changed."""
     if loaded is None:
-        click.echo("The job was published before it was ended: nothing is left to do.")
+        click.echo("The job had published all rows before it ended: there is nothing left to do.")
         return
     for line in loaded.sentences():
         click.echo(line)

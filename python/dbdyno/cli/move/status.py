@@ -42,7 +42,7 @@ def command(job: Path, cost: bool, output: Output) -> None:
     if output.is_screen:
         state = ledger.manifest["status"]
         if state == "running" and not ledger.is_locked():
-            state = f"ended before it was done; next: {resume_command(ledger)}"
+            state = f"ended before it was complete; next: {resume_command(ledger)}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
         if plan.get("place"):
             click.echo(f"Files: {plan['place']}.")

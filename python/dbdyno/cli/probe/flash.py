@@ -86,7 +86,7 @@ def command(
     try:
         run = measure(target, pace, out, progress_for(), seed)
     except Interrupted as stop:
-        click.echo("interrupted: whole phases are kept", err=True)
+        click.echo("interrupted: complete phases are kept", err=True)
         raise click.exceptions.Exit(130) from stop
     from dbdyno.cli.run import show
 
@@ -100,8 +100,8 @@ def _ask(target: FlashTarget) -> None:
 
     path, whole = str(target.path), capacity(target.path)
     part = min(target.file_bytes or whole, whole)
-    click.echo(f"{path} has {words(whole)}. The first {words(part)} of it will be overwritten and cannot be got back.")
-    click.echo("Type its path to go on:")
+    click.echo(f"{path} has {words(whole)}. The first {words(part)} of it will be overwritten and cannot be recovered.")
+    click.echo("Type its path to continue:")
     if sys.stdin.readline().strip() != path:
         raise PlanError(
             "the path was not confirmed, so nothing was changed", where=path, next_step="type the path exactly as shown"

@@ -33,7 +33,7 @@ def command(paths: tuple[Path, ...], output: Output) -> None:
 def sentence(found: dict[str, object]) -> str:
     """Return a sentence about what was recovered."""
     if not found["last_sequence"]:
-        return "No whole write is in it: nothing had been acknowledged."
+        return "It contains no complete write: nothing had been acknowledged."
     words = (
         f"Recovered: writes {found['first_sequence']:,} to {found['last_sequence']:,}, "
         f"{found['last_commit']:,} commits."

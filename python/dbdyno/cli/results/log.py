@@ -36,7 +36,7 @@ def command(place: str, remote: str | None, machine: str | None, limit: int | No
         if machine in (None, run.machine)
     ][-(limit or 0) :]
     if not rows and output.form in (None, "table"):
-        click.echo(f"no results in {place}; `dbdyno results push` keeps some", err=True)
+        click.echo(f"no results in {place}; add some with `dbdyno results push`", err=True)
     else:
         show_rows(rows, output, title="results")
     report_refused(refused)

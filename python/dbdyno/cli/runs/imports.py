@@ -70,7 +70,11 @@ def command(files: tuple[Path, ...], out: Path, title: str, blocks: int, started
         click.echo(f"dbdyno: {name}: {len(lines):,} lines could not be read and were left out: {first}", err=True)
     if run.manifest.dated_by == FILE:
         date = run.manifest.started_at[:16].replace("T", " ")
-        click.echo(f"the output contains no date: dated by its file, {date} UTC; --started TIME sets it", err=True)
+        click.echo(
+            f"the output contains no date: the run has the date of its file, {date} UTC; "
+            f"set another with --started TIME",
+            err=True,
+        )
     click.echo(f"next: dbdyno report {out}", err=True)
     if unread:
         raise click.exceptions.Exit(2)

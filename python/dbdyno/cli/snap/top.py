@@ -191,7 +191,7 @@ def _on_screen(source: _Source, frames: int | None, desk: ScreenState) -> None:
     """Refresh until q, Ctrl-C, or the given number of frames; if the server goes away, keep trying to reconnect."""
     try:
         with screen.Screen() as page, _Session(source, desk, page) as session:
-            page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
+            page.draw(f"{desk.foot()}; first figures in {desk.every_s:g} s")
             with contextlib.suppress(KeyboardInterrupt):
                 session.run(frames)
     except OSError as error:  # EIO: the terminal was closed
@@ -254,7 +254,7 @@ class _Session:
         pid = self._desk.pid
         try:
             if action == "plan":
-                self._desk.plan = (f"Plan of session {pid}; any key goes back", *self._watched.live.plan(pid))
+                self._desk.plan = (f"Plan of session {pid}; press any key to go back", *self._watched.live.plan(pid))
             elif action == "statement":
                 self._desk.plan = self._statement(pid)
             else:
@@ -278,7 +278,12 @@ class _Session:
         facts = [f"{name} {row[name]}" for name in ("user", "database", "application", "client", "state") if row[name]]
         width = shutil.get_terminal_size().columns
         lines = [part for line in str(row["query"] or "").splitlines() for part in textwrap.wrap(line, width) or [""]]
-        return (f"Statement of session {pid}; any key goes back", *textwrap.wrap(", ".join(facts), width), "", *lines)
+        return (
+            f"Statement of session {pid}; press any key to go back",
+            *textwrap.wrap(", ".join(facts), width),
+            "",
+            *lines,
+        )
 
     def _draw(self) -> None:
         size = shutil.get_terminal_size()

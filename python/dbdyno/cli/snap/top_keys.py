@@ -29,17 +29,17 @@ _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
 FASTEST_S, SLOWEST_S = 0.5, 60.0
 """Shortest and longest refresh interval that can be set with + and -, in seconds."""
 HELP = (
-    "Keys; any key goes back",
+    "Keys; press any key to go back",
     "1 2 3 4: load with all, sessions, who blocks whom, progress",
     "up, down: choose a session (also k, j)",
-    "e: plan of a session's statement; nothing is run for it",
-    "v: the whole statement of a session, without what stands in quotes",
-    "c: cancel a session's statement, after a question; only with --allow-cancel",
+    "e: plan of a session's statement; this does not run the statement",
+    "v: the full statement of a session, without quoted values",
+    "c: cancel a session's statement, after confirmation; only with --allow-cancel",
     f"s: next order of the sessions: {', '.join(SORTS)}",
     "f: show only sessions with some words (user, database, application, client, state, wait, text)",
     "p, space: pause; refresh now",
     "+ -: refresh less often, more often",
-    "esc: no filter any more; without one: quit, as q and Ctrl-C",
+    "esc: remove the filter; without a filter: quit, like q and Ctrl-C",
 )
 
 
@@ -127,7 +127,7 @@ class ScreenState:
         if self.allow_cancel:
             self._ask("cancel")
         else:
-            self.message = "nothing is cancelled here: start with --allow-cancel"
+            self.message = "cancelling is not allowed: start with --allow-cancel"
 
     def _handle_answer(self, keys: str) -> str:
         if self.asked == "sure":

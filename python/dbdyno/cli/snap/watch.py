@@ -137,7 +137,7 @@ class FailureReporter:
                 click.echo(f"dbdyno: {name}{result}", err=True)
             self.said, self.times = result.message, self.times + 1
         elif self.times:
-            click.echo(f"dbdyno: {name}answers again; failed before: {self.times}", err=True)
+            click.echo(f"dbdyno: {name}answers again; failures before: {self.times}", err=True)
             self.said, self.times = "", 0
 
 
@@ -201,7 +201,7 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
         left = fleet.run(for_s, lambda: _show(fleet, time.monotonic()))
     _show(fleet, time.monotonic())
     for name in left:
-        click.echo(f"dbdyno: {name}: still waiting for an answer; left behind", err=True)
+        click.echo(f"dbdyno: {name}: no answer yet; not waiting any longer", err=True)
     return any(one.problem for one in fleet.status.values()), bool(left)
 
 

@@ -180,7 +180,7 @@ def note_infinite(groups: Iterable[Group]) -> None:
     if names := [group.name for group in groups if not group.has_moments]:
         word = ", ".join(names)
         click.echo(
-            f"note: {word}: some values are infinite, or too large to be squared; mean and deviation are not"
-            " defined, quantiles and ranks are",
+            f"note: {word}: some values are infinite, or too large to be squared; mean and deviation are not defined, "
+            f"but quantiles and ranks are",
             err=True,
         )

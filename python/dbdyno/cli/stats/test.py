@@ -127,13 +127,13 @@ def _block_rows(answers: list[GroupComparison], names: list[str]) -> list[shared
 
 def _no_blocks(column: str | None, groups: int) -> str:
     if groups > 2:
-        return "more than two groups: the blocks are not used"
+        return "there are more than two groups, so the blocks are not used"
     if column is None:
         return (
-            "no blocks: name a column of blocks (runs, sessions) with --block for an answer"
-            " that does not assume independent values"
+            "no blocks: name the column of blocks (runs, sessions) with --block for a test that does not assume "
+            "independent values"
         )
-    return f"column {column} holds fewer than two blocks of each group, or values not above 0"
+    return f"column {column} has fewer than two blocks for each group, or values of 0 or below"
 
 
 def _is_randomised(source: shared.Input, by: str | None) -> bool:

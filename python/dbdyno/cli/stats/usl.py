@@ -24,10 +24,10 @@ def command(given: Input, output: PartsOutput, x: str, y: str, level: float) -> 
     load, throughput = pairs(given, [x, y])
     fit = usl(load, throughput, level=level)
     meanings = {
-        "alpha": "contention: the share that queues",
-        "beta": "coherency: what keeping in step costs",
+        "alpha": "contention: share of the work that queues",
+        "beta": "coherency: cost of coordination",
         "gamma": "throughput of one",
-        "peak": "load of the highest throughput",
+        "peak": "load at the highest throughput",
     }
     rows: list[Row] = [
         {

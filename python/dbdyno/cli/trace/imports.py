@@ -170,7 +170,7 @@ def _may_replace(out: Path, force: bool) -> bool:
             raise TraceError(
                 "exists already", where=str(out), next_step="choose another folder with --out, or add --force"
             )
-        click.confirm(f"{out} holds an earlier import; replace it?", abort=True, err=True)
+        click.confirm(f"{out} contains an earlier import; replace it?", abort=True, err=True)
     return True
 
 

@@ -121,4 +121,4 @@ def status_line(report: Mapping[str, Any]) -> str:
         f"{report['elapsed_ns'] / 1e9:.0f} s: {report['sessions']} sessions, {report['calls']:,} calls,"
         f" {report['calls_per_s']:,.0f} calls/s, p50 {p50}"
     )
-    return f"{said}; {wrong} went wrong, the last: {report['last']}" if wrong else said
+    return f"{said}; {wrong} failed, the last: {report['last']}" if wrong else said

@@ -126,7 +126,7 @@ def _line_of(it: Recording) -> Callable[[], str | None]:
 def status_line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     """Return a line with sessions, recorded notes per second, lost notes, and overhead."""
     if not report:
-        return "the first notes are awaited"
+        return "waiting for the first events"
     over_s = (report["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9
     notes = report["notes"] - before.get("notes", 0)
     rate = notes / over_s if over_s > 0 else 0

@@ -23,9 +23,9 @@ _STATEMENTS = 5
 """Maximum number of statements with differences that the text form lists; JSON lists all of them."""
 _LOOK_S = 0.05
 _DIFFERENCES = {
-    "rows_differ": "times another number of rows",
+    "rows_differ": "times a different number of rows",
     "fails_now": "times failed",
-    "failed_then": "times failed then only",
+    "failed_then": "times failed only in the capture",
     "fails_otherwise": "times another SQLSTATE",
 }
 _MEASURED = {"wal": "WAL", "temp": "temporary files", "checkpoints": "checkpoints", "waits": "waits"}
@@ -153,7 +153,7 @@ def _server(report: JsonObject) -> Iterator[str]:
         mean = f"{active / report['samples']:.1f} on average in {report['samples']:,} samples"
         yield f"Active sessions: {mean}; {shares}."
     for name, why in report["missing"].items():
-        yield f"Not known of the target: {_MEASURED[name]} ({why})."
+        yield f"Not known for the target: {_MEASURED[name]} ({why})."
 
 
 def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:

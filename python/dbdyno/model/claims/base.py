@@ -29,10 +29,10 @@ FITTED = "fitted"
 LOAD_CHOSEN = "load chosen after failing"
 PART_CHOSEN = "mechanism chosen after failing"
 BASES = {
-    MECHANISM: "comes out of parts that were built before it was asked for",
-    FITTED: "stands on a parameter that was fitted to it, or is one",
-    LOAD_CHOSEN: "the source tells no load; ours was found by trying until the claim could hold",
-    PART_CHOSEN: "a part was replaced after the first one had failed it",
+    MECHANISM: "follows from parts that were built before the claim was checked",
+    FITTED: "depends on a parameter that was fitted to it, or is such a parameter",
+    LOAD_CHOSEN: "the source states no load; ours was found by trial until the claim could hold",
+    PART_CHOSEN: "a part was replaced after its first version had failed the claim",
 }
 
 

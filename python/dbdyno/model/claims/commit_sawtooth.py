@@ -49,8 +49,7 @@ CLAIM = Claim(
     MECHANISM,
     measure,
     (
-        "The log writer writes without a commit once 1 MB is filled, so a commit never waits for"
-        " much more. The fall is no vertical drop: a commit just behind the trigger waits for the"
-        " write that runs.",
+        "The log writer writes without a commit once 1 MB is filled, so a commit never waits for much more than that. "
+        "The curve does not drop vertically: a commit just after the trigger waits for the write in progress.",
     ),
 )

@@ -38,5 +38,5 @@ CLAIM = Claim(
     "Harrison 2011 (E13): flash before flash cache before disk",
     FITTED,
     measure,
-    ("The table is a small part of the disks, as in the source: arms move little, disks turn.",),
+    ("As in the source, the table covers a small part of the disks: their arms move little, so rotation dominates.",),
 )

@@ -43,13 +43,13 @@ CLAIM = Claim(
     FITTED,
     measure,
     (
-        "A race of independent writes can only be faster than either; what it costs is the cell's"
-        " work to start it. That dispatch cost (10 us) is fitted to the source's 19 us of the"
-        " median, so the median shows nothing, and the mean is shifted by the same"
-        " constant: that it agrees is weak evidence. With 20 us it was 8 %.",
-        "The cell's 180 us a request were looked for, and found in another measurement, after a"
-        " sync had come out at half of the source's time; the ratio depends on them.",
-        "Both samples of the source are cut at 4 ms, which hides the tail that the race is for. So are ours:"
-        " a flush of the controllers now and then delays a commit by tens of milliseconds.",
+        "A race of independent writes can only be faster than either write; its cost is the cell's work to start it. "
+        "This dispatch cost (10 us) is fitted to the 19 us by which the source's medians differ, so the median shows "
+        "nothing. The mean is shifted by the same constant, so its agreement is weak evidence. With 20 us "
+        "the cost was 8 %.",
+        "At first a sync took half of the source's time. Another measurement then gave the cell's 180 us per request, "
+        "on which the ratio depends.",
+        "Both samples of the source are cut at 4 ms, which hides the tail that the race should remove. Ours are cut as "
+        "well: a controller flush occasionally delays a commit by tens of milliseconds.",
     ),
 )

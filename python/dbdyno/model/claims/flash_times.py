@@ -23,5 +23,5 @@ CLAIM = Claim(
     "Harrison 2011 (E15), primer on flash",
     FITTED,
     measure,
-    ("These are inputs: nothing is shown by them, but everything below stands on them.",),
+    ("These are inputs: they prove nothing, but everything below depends on them.",),
 )

@@ -49,17 +49,18 @@ MAP = Map(
 
 CLAIM = Claim(
     "N12",
-    "20 sessions share a log write by 3 to 8",
+    "With 20 sessions, 3 to 8 commits share a log write",
     "Harrison 2012 (E9): 551,342 redo writes in one of three cells for 4 million commits, or 4.8",
     FITTED,
     measure,
     (
-        "The number of commits in a write follows from what a session does between two of them, and the source does"
-        " not tell that. With 100 us of CPU, which is the workload's default, sessions are back within one write: two"
-        " crowds of 10 take turns. `dbdyno model map N12` draws it over the CPU and over log members.",
-        "600 us were fitted to the source's 4.8 (which assumes one database and an even spread over the cells). What"
-        " was not fitted is the sync at that CPU: it has to be the source's 508.7 us at the same time.",
-        "Tried: redo of 4 to 16 KB a commit, and a second log member, with the same 10. A sync takes at most two"
-        " writes, so that the source's 0.5 ms and 4.8 leave a session at least half of its time outside of the sync.",
+        "The number of commits per write depends on what a session does between two commits, which the source does not "
+        "say. With 100 us of CPU, the workload's default, sessions are back within one write: two groups of 10 "
+        "alternate. `dbdyno model map N12` draws it over the CPU and over log members.",
+        "600 us were fitted to the source's 4.8 (which assumes one database and an even spread over the cells). The "
+        "sync time at that CPU was not fitted: it must equal the source's 508.7 us at the same time.",
+        "Also tried: 4 to 16 KB of redo per commit, and a second log member; the result was the same 10. A sync takes "
+        "at most two writes, so with the source's 0.5 ms and 4.8 a session spends at least half of its "
+        "time outside of the sync.",
     ),
 )

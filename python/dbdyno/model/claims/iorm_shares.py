@@ -67,11 +67,11 @@ CLAIM = Claim(
     MECHANISM,
     measure,
     (
-        "Two databases with a server each read rows by key with 200 sessions each; the rack is"
-        " scaled down to 3 disks a cell, so that something of both waits at every disk. 10 / 14 is"
-        " 0.714; where a queue is empty now and then, its turn goes to the other.",
-        "Shares bind under queueing only: with 2 sessions each the plan changes nothing.",
-        "That turns are given out as 10 to 4 is what the mechanism does; what is shown is that it"
-        " reaches the databases through caches, mirrors and disks. The source gives no load.",
+        "Two databases with a server each read rows by key with 200 sessions each; the rack is scaled down to 3 disks "
+        "per cell, so that requests of both wait at every disk. 10 / 14 is 0.714; if one queue is empty, "
+        "its turn goes to the other.",
+        "Shares only matter when requests queue: with 2 sessions each the plan changes nothing.",
+        "The mechanism itself distributes turns as 10 to 4. The claim shows that this ratio reaches the databases "
+        "through caches, mirrors and disks. The source states no load.",
     ),
 )

@@ -87,16 +87,17 @@ CLAIM = Claim(
     PART_CHOSEN,
     measure,
     (
-        "The source's words, a penalty of 200 to 300 %, are +175 % a wait and +339 % in total; its waits are 1.6 times"
-        " as many.",
-        "A cell brings lines into its flash cache one at a time: a write of a line takes 0.11 ms on the way to flash,"
-        " in command, link and firmware, so that a cell takes 76 MB/s. That one stream does it is assumed; how fast"
-        " it is comes out. When the memory for lines on their way is full, reads of a KEEP segment wait for it. If a"
-        " wait of the source is 1 MB, its first scan filled 93 MB/s and cell.",
-        "What a first scan costs depends on how fast it could go: with 2 I/Os at once it reads 205 MB/s and loses"
-        " nothing, with 16 900 MB/s, with 32 1,740 MB/s and loses a factor of 7; the source's read at 1,200 MB/s if a"
-        " wait is 1 MB. `dbdyno model map N10` draws that. The longest wait, 0.14 to 1.21 s, is not reproduced.",
-        "Tried before, with as many lines written at once as come: 2, 16 and 64 I/Os of the scan, and 64 jobs: the"
-        " first scan cost nothing. Fewer flash modules make the second scan slow as well.",
+        "The source speaks of a penalty of 200 to 300 %; its figures are +175 % per wait and +339 % in total, with 1.6 "
+        "times as many waits.",
+        "A cell brings lines into its flash cache one at a time: writing a line takes 0.11 ms for command, link and "
+        "firmware, so a cell accepts 76 MB/s. The single stream is assumed; its speed is a result. When the memory for "
+        "lines in transit is full, reads of a KEEP segment wait for it. If a wait of the source is 1 MB, its first "
+        "scan filled 93 MB/s per cell.",
+        "The cost of a first scan depends on how fast it could run. With 2 I/Os at once it reads 205 MB/s and loses "
+        "nothing. With 16 it could read 900 MB/s, with 32 1,740 MB/s, and then it loses a factor of 7. The source's "
+        "scan read 1,200 MB/s if a "
+        "wait is 1 MB. `dbdyno model map N10` draws that. The longest wait, 0.14 to 1.21 s, is not reproduced.",
+        "Tried before, without a limit on the lines written at once: 2, 16 and 64 I/Os of the scan, and 64 jobs. The "
+        "first scan then cost nothing. Fewer flash modules also make the second scan slow.",
     ),
 )

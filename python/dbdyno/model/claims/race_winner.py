@@ -70,11 +70,13 @@ CLAIM = Claim(
     (
         "The source prints 3.8 %; its own formula gives 3.48 %.",
         "The disks' controller serves one command at a time. While it takes the database writer's blocks or sends"
-        " its own memory to disk, a redo write waits there for the rest of a transfer or for the commands before it,"
-        " and flash is first. So the share follows how busy the controller is, not the disks.",
-        "The source names neither table nor CPU. Without any data I/O flash wins 0.2 %, on a table of 1.5 times the"
-        " buffers 5 %, on twice 7 %: `dbdyno model map N3` draws that. The load was chosen among them; at it a log"
-        " write carries 4.8 commits and a sync takes 0.45 ms, both as in the source, and neither was looked for.",
-        "Tried before: one memory and a constant time for each disk (never), a controller without battery (always).",
+        " its own memory to disk, a redo write waits there for the rest of a transfer or for earlier commands, so "
+        "flash is first. So the share depends on how busy the controller is, not the disks.",
+        "The source states neither table size nor CPU. Without data I/O flash wins 0.2 %, with a table of 1.5 times "
+        "the buffers 5 %, with twice the buffers 7 %: `dbdyno model map N3` draws that. The load was chosen from this "
+        "range. With it a log write carries 4.8 commits and a sync takes 0.45 ms, both as in the source, although "
+        "neither was fitted.",
+        "Tried before: a separate memory and a constant time for each disk (flash never wins), and a controller "
+        "without a battery (flash always wins).",
     ),
 )

@@ -49,15 +49,14 @@ def measure(bench: Bench) -> list[ClaimQuantity]:
 
 CLAIM = Claim(
     "N6",
-    "Redo blocks of 4 KB cost 0.25 to 0.40 of those of 512 bytes on flash; then disk is level",
+    "On flash, redo blocks of 4 KB take 0.25 to 0.40 of the time of 512 bytes; disk is then equal",
     "Harrison 2011 (E7): elapsed -70 %, flash then slightly slower than disk",
     FITTED,
     measure,
     (
-        "The 4 KB write goes into the card's buffer; it takes link, command, and the time in driver"
-        " and firmware. The last is known only to lie between 28 and 55 us (an F80 card's 85 us for"
-        " 8 KB), and the model takes 40: the claim holds there and not at both ends, so it is weak"
-        " evidence.",
+        "The 4 KB write goes into the card's buffer; its time is that of link, command, driver and firmware. The "
+        "firmware time is only known to be between 28 and 55 us (an F80 card takes 85 us for 8 KB). The model uses 40 "
+        "us: the claim holds there but not at both ends, so it is weak evidence.",
         "The source's -70 % belongs to low concurrency, not to its 20 times at 10 sessions.",
     ),
 )

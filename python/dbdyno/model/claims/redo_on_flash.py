@@ -62,18 +62,17 @@ MAP = Map(
 
 CLAIM = Claim(
     "N5",
-    "Redo in blocks of 512 bytes: flash is at least 3 times slower than disk, more with sessions",
+    "Redo in blocks of 512 bytes: flash is at least 3 times slower than disk, more with more sessions",
     "Harrison 2011 (E6): about 4 times at 1 session, almost 20 times at 10",
     MECHANISM,
     measure,
     (
-        "Flash has pages of 4 KB inside: a write of 512 bytes is a read of the page and a program,"
-        " while the disk's controller acknowledges from its memory. With more sessions commits come"
-        " during a write and wait for the next one too: the slower the write, the more of them.",
-        "The source's 20 times at 10 sessions is not asked for: it belongs to another load than its"
-        " 4 times, and no mechanism stated there gives it.",
-        "The pause of 1 ms between transactions is ours, the source names none. Without it the"
-        " ratio grows with sessions as well, a little less; that is shown beside the claim and decides"
-        " nothing.",
+        "Flash has pages of 4 KB: a write of 512 bytes reads the page and programs it, while the disk's controller "
+        "acknowledges from its memory. With more sessions, commits arrive during a write and also wait for the next "
+        "write: the slower the write, the more commits wait.",
+        "The claim leaves out the source's 20 times at 10 sessions: it belongs to another load than the 4 times, and "
+        "no mechanism in the source explains it.",
+        "The pause of 1 ms between transactions is our choice; the source states none. Without it the ratio also grows "
+        "with sessions, a little less; this is shown beside the claim but does not decide it.",
     ),
 )

@@ -38,19 +38,19 @@ def measure(bench: Bench) -> list[ClaimQuantity]:
 
 CLAIM = Claim(
     "N4",
-    "Rare redo writes take over 100 medians, and the race removes most of them",
+    "Rare redo writes take over 100 times the median, and the race removes most of them",
     "Harrison 2012 (E10): 291,780 us among about 1,000 us, in 8 million waits of 40 sessions",
     LOAD_CHOSEN,
     measure,
     (
-        "Where the tail comes from: a controller writes its memory to disk every 4 s. The line at the end of the log"
-        " is among what it writes, and the next redo write needs the same line: it waits until the disk has it,"
-        " behind the other blocks of that disk. All sessions wait with it. The copy on flash does not.",
-        "The source gives no number for rare; one in a thousand was set before anything was measured. The load was"
-        " chosen: on a table that fits into the buffers the longest is 60 to 100 medians, on one of twenty times the"
-        " buffers 1,200, but then 1 wait in 800 is slow. The more waits are looked at, the longer the longest; the"
-        " source's are 8 million, ours 120,000 a replication.",
-        "The cells have two other causes, a learn cycle of the battery and a common delay before"
-        " both copies; both are off. Oracle's manual says of the cycle: four times a year, for 1 to 12 hours.",
+        "Where the tail comes from: a controller writes its memory to disk every 4 s. This includes the line at the "
+        "end of the log, and the next redo write needs the same line: it waits until the disk has written it, behind "
+        "the other blocks of that disk. All sessions wait with it. The copy on flash does not wait.",
+        "The source does not quantify rare; one in a thousand was set before any measurement. The load was chosen: "
+        "with a table that fits into the buffers the longest wait is 60 to 100 medians, with a table of twenty times "
+        "the buffers 1,200, but then 1 wait in 800 is slow. The longest wait grows with the number of waits: 8 million "
+        "in the source, 120,000 per replication here.",
+        "The modelled cells have two other causes, the battery's learn cycle and a common delay before both copies; "
+        "both are off. According to Oracle's manual, the cycle runs four times a year, for 1 to 12 hours.",
     ),
 )

@@ -62,6 +62,6 @@ CLAIM = Claim(
     (
         "The source does not say how many reads were outstanding; 8 was chosen after 16 had given"
         " more than 420, which is shown beside it.",
-        "The load of 1 MB reads was replaced twice; the versions before gave 2.9 and 1.9 small reads to a large one.",
+        "The load of 1 MB reads was replaced twice; the earlier versions gave 2.9 and 1.9 small reads per large read.",
     ),
 )

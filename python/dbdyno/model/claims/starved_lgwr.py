@@ -31,10 +31,10 @@ CLAIM = Claim(
     PART_CHOSEN,
     measure,
     (
-        "The scheduler decides: under round robin (database.scheduler.policy) the log writer waits"
-        " for a core as the sessions do, its own wait grows with theirs, and the ratio was 2.0.",
-        "Under the fair scheduler, which is the default, most of the time is that of sessions that"
-        " were posted and wait for a core; the log writer itself is hardly starved. The fair"
+        "The scheduler decides: under round robin (database.scheduler.policy) the log writer waits for a core like the "
+        "sessions, its wait grows with theirs, and the ratio was 2.0.",
+        "Under the fair scheduler, which is the default, most of the time goes to sessions that were posted and wait "
+        "for a core; the log writer itself is hardly starved. The fair"
         " scheduler was written after round robin had failed this claim.",
     ),
 )

@@ -82,8 +82,8 @@ CLAIM = Claim(
     LOAD_CHOSEN,
     measure,
     (
-        "The load was found by trying: it has to be bound by writes. With a table of 200,000 blocks"
+        "The load was found by trial: it must be bound by writes. With a table of 200,000 blocks"
         " reads from disk dominate and there is no gain; with four times the controllers' memory disks write"
-        " more neighbours together and the gain is 1.8. `dbdyno model map N8` draws it over both.",
+        " more neighbours together and the gain is 1.8. `dbdyno model map N8` draws the gain over both.",
     ),
 )

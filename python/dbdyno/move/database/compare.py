@@ -187,7 +187,7 @@ def _names(text: str, roles: frozenset[str]) -> bool:
 
 def _difference(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> str:
     if [text for text, _ in one] == [text for text, _ in other]:
-        return f"belongs to {other[0][1] or 'another role'}, in the source to {one[0][1] or 'another role'}"
+        return f"belongs to {other[0][1] or 'another role'}, but in the source to {one[0][1] or 'another role'}"
     first, second = ("\n".join(text for text, _ in side).splitlines() for side in (one, other))
     for here, there in zip([*first, ""], [*second, ""], strict=False):
         if here != there:

@@ -82,7 +82,7 @@ def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[
     facts = inventory.facts
     found = [f"{one}, which belongs to the database itself" for one in inventory.own]
     found += [
-        f"subscription {one.tag} is disabled, as pg_dump writes it" for one in entries if one.kind == "SUBSCRIPTION"
+        f"subscription {one.tag} is disabled, as always after pg_dump" for one in entries if one.kind == "SUBSCRIPTION"
     ]
     if facts.encoding != here.encoding:
         found.append(f"the target's encoding is {here.encoding}, the source's {facts.encoding}")
@@ -92,7 +92,9 @@ def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[
             " the order of text differs"
         )
     if here.major < facts.major:
-        found.append(f"the target is older ({here.major}) than the source ({facts.major}): see what it does not know")
+        found.append(
+            f"the target is older ({here.major}) than the source ({facts.major}): check which features it lacks"
+        )
     return found
 
 

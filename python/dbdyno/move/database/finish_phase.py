@@ -79,7 +79,7 @@ def _statistics(work: Job, conn: psycopg.Connection[Any], job: str) -> str:
     carried = finish_steps.restore_statistics(conn, work.archive(STATISTICS))
     bare = finish_steps.tables_without_statistics(conn)
     finish_steps.analyse(work.target, job, work.how.workers, bare)
-    more = f"; {with_noun(len(bare), 'table')} analysed, for which there were none to carry" if bare else ""
+    more = f"; {with_noun(len(bare), 'table')} analysed, because they had no statistics to copy" if bare else ""
     return f"carried from the source ({carried} entries){more}"
 
 

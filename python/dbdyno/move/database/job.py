@@ -138,7 +138,7 @@ def resume_database(
         work = Job(target, ledger, programs, options, meter, level, {})
         is_same = place_of(target, conn).stable_id == ledger.plan["into"]["server"]
         if is_same and is_published(conn, ledger):
-            options.say("the database was complete before the job was ended: both schemas are compared")
+            options.say("the database was complete before the job ended: both schemas are compared")
             return conclude(work, conn)
         marked = unfinished_job(conn)
         if marked is None or marked[0] != job:
@@ -157,7 +157,9 @@ def resume_database(
                 fill_target(work, opened, kept, conn)
             return finish(work, conn)
         if marked is not None:
-            options.say("the snapshot is gone with the process that held it: all is read again, as of one new instant")
+            options.say(
+                "the snapshot was lost with the process that held it: everything is read again, as of one new instant"
+            )
             entries = work.archive()
             schema.drop_created(conn, entries, database["kept"], had_public=facts.has_public)
         refuse_filled(target, conn)

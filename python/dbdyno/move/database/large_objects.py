@@ -151,5 +151,5 @@ def compare_objects(conn: psycopg.Connection[Any]) -> tuple[int, list[str]]:
         for piece in read_pieces(conn, oid):
             hashed.update(piece)
         if hashed.hexdigest() != known[oid]:
-            differs.append(f"large object {oid} has another content")
+            differs.append(f"large object {oid} has different content")
     return len(known), differs

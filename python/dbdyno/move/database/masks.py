@@ -163,7 +163,7 @@ def apply_masks(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask])
         for table in inventory.tables
     )
     if masks and inventory.facts.large_objects:
-        notes.append("large objects are copied as they are: a mask is for columns")
+        notes.append("large objects are copied unchanged: masks apply to columns only")
     snapshot.tables = list(tables)
     words = tuple(one.words for one in masks)
     return replace(inventory, tables=tables, masks=words, mask_notes=tuple(notes))
@@ -272,7 +272,7 @@ def _check(conn: psycopg.Connection[Any], masked_column: _Masked, masked_columns
                 "is not part of a key",
             )
         if method == "constant":
-            notes.append(f"{index} is unique: rows that only {masked_column.mask.column} tells apart end the move")
+            notes.append(f"{index} is unique: rows that differ only in {masked_column.mask.column} end the move")
         if method == "keep-length":
             notes.append(
                 f"{index} is unique: short values of {masked_column.mask.column} may become equal, which ends the move"

@@ -14,11 +14,11 @@ SHOWN = 20
 NOT_COUNTED = ("TABLE ATTACH", "INDEX ATTACH", "SEQUENCE OWNED BY", "SEQUENCE SET", "DEFAULT", "COMMENT", "ACL")
 """Kinds of entries that are parts of other objects."""
 NOTES = {
-    "role": "role {name} lacks at the target: what it owns or may use there is the job's role's, or left out",
+    "role": "role {name} is missing at the target: the job's role owns its objects, and its privileges are left out",
     "owner": "not given to {name}, because the job's role may not act for it",
-    "tablespace": "tablespace {name} lacks at the target: what was in it is in the default one",
-    "grant": "privileges of a role that lacks are left out",
-    "not granted": "privileges that the job's role may not give are left out",
+    "tablespace": "tablespace {name} is missing at the target: its objects are in the default tablespace",
+    "grant": "privileges of a missing role are left out",
+    "not granted": "privileges that the job's role may not grant are left out",
     "left out": "{name} is left out: {line}",
 }
 
@@ -85,10 +85,10 @@ class MovedDatabase:
         if len(self.differs) > SHOWN:
             lines.append(f"DIFFERS: {len(self.differs) - SHOWN} more; --json shows all of them")
         if not self.differs:
-            checked = ["each table took as many rows as were read"]
+            checked = ["each table received as many rows as were read"]
             if self.rows_checked:
                 checked.append("the target's tables and large objects, read again, hold exactly those rows")
-            checked.append("pg_dump writes the same schema of both")
+            checked.append("pg_dump writes the same schema for both")
             lines.append(f"Proved: {'; '.join(checked)}.")
         if not self.rows_checked:
             lines.append("Not checked: the target's tables were not read again (--verify target does).")

@@ -233,7 +233,7 @@ def refusal(entry: Entry, error: psycopg.Error) -> MoveError:
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     step = "correct the cause that the server's message names, then run `dbdyno move resume`"
     if entry.kind == "EXTENSION":
-        step = f"install the package of the extension {entry.tag} at the target's server, then run `dbdyno move resume`"
+        step = f"install the package of the extension {entry.tag} on the target server, then run `dbdyno move resume`"
     elif isinstance(error, psycopg.errors.InsufficientPrivilege):
         step = "connect as a superuser or as a role with this right, then run `dbdyno move resume`"
     elif error.sqlstate == "53200":

@@ -394,4 +394,6 @@ def _damage_error(place: Path, what: str) -> MoveError:
 
 def _cannot(place: Path, error: Exception) -> MoveError:
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return MoveError(f"cannot be used: {said}", where=str(place), next_step="check that the folder exists and has room")
+    return MoveError(
+        f"cannot be used: {said}", where=str(place), next_step="check that the folder exists and has free space"
+    )

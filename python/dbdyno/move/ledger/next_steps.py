@@ -26,10 +26,10 @@ def resume_command(ledger: Ledger) -> str:
 def refusal_step(ledger: Ledger, *, is_lost: bool) -> str:
     """Return the user's next step after the publishing transaction failed."""
     if is_lost:
-        return f"check that the server is up; then `{resume_command(ledger)}`, which publishes nothing twice"
+        return f"check that the server is up; then run `{resume_command(ledger)}`, which publishes no row twice"
     named = (ledger.plan.get("into") or {}).get("rejects")
-    rejects = "" if named else ", or abort the job and begin one with --rejects"
-    return f"the rows stand staged: when the table takes them, `{resume_command(ledger)}`{rejects}"
+    rejects = "" if named else ", or abort the job and begin a new one with --rejects"
+    return f"the rows are staged: when the table accepts them, run `{resume_command(ledger)}`{rejects}"
 
 
 @contextlib.contextmanager

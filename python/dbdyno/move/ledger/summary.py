@@ -25,7 +25,7 @@ from dbdyno.move.reading.run import ENDING_SQL
 SCHEMA = 1
 KIND = "move"
 REJECTS_SHOWN = 20
-KILLED = "ended without a note: killed, or its machine went down"
+KILLED = "ended without a record: it was killed, or its machine went down"
 Row = JsonObject
 
 
@@ -100,7 +100,7 @@ def _stop(plan: Mapping[str, Any]) -> str:
     name = application_name(plan["id"])
     if engine == "mariadb":
         # MariaDB's sessions have no application name; their statements show which job they belong to.
-        return "show processlist; kill ... (the end of one of its sessions is the end of the job)"
+        return "show processlist; kill ... (this ends the job)"
     if engine == "oracle":
         return ""
     return ENDING_SQL.format(name)
@@ -226,20 +226,20 @@ def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], reje
     if differs:
         return {"word": "Differs", "tone": "bad", "headline": differs[0]}
     if state == "complete" and missing:
-        return {"word": "Incomplete", "tone": "bad", "headline": f"{done}: the files of {missing} are gone"}
+        return {"word": "Incomplete", "tone": "bad", "headline": f"{done}: the files of {missing} are missing"}
     if state == "complete":
-        words = "all as of one instant" if instants == 1 else f"of {instants} instants: a row may be missing or twice"
+        words = "all as of one instant" if instants == 1 else f"of {instants} instants: rows may be missing or doubled"
         words = words if instants else "all of the files, in one transaction"
         bent = [line for line in proved if line.startswith("NOT the same: ")]
         words += f"; {with_noun(rejected, 'row')} rejected" if rejected else ""
-        words += "; values that are not held as they came" if bent else ""
+        words += "; some values are not stored exactly" if bent else ""
         tone = "doubt" if instants > 1 or rejected or bent else "good"
         return {"word": "Complete", "tone": tone, "headline": f"{done}, {words}"}
     if state == "aborted":
         return {"word": "Aborted", "tone": "even", "headline": "aborted; its files are removed"}
     if state == "running":
         return {"word": "At work", "tone": "even", "headline": f"{done} so far"}
-    return {"word": "Not finished", "tone": "bad", "headline": f"{done}; `dbdyno move resume` goes on"}
+    return {"word": "Not finished", "tone": "bad", "headline": f"{done}; continue with `dbdyno move resume`"}
 
 
 def _rejects(ledger: Ledger) -> Row | None:

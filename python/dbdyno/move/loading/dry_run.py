@@ -49,6 +49,6 @@ def columns_of(goal: TargetTable) -> list[str]:
     """Return one line per column with its incoming and its target type."""
     return [
         f"  {one.name}: {one.staged} -> {one.declared}"
-        + (", which the server makes" if one.generated else ", read from its text" if one.is_parsed else "")
+        + (", which the server generates" if one.generated else ", read from its text" if one.is_parsed else "")
         for one in goal.columns
     ]

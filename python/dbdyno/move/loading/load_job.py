@@ -50,7 +50,7 @@ from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, new_id
 from dbdyno.move.reading.splits import Chunk
 
-START_MESSAGE = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
+START_MESSAGE = "job {}: staging {}, each in an unlogged table beside the target; to end it in the database: {}"
 
 
 def load(

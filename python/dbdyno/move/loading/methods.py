@@ -35,16 +35,16 @@ from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import JobOptions, Reading, job_of, new_id, plan_of
 
 START_MESSAGES = {
-    "straight": "one worker: straight into the table, in one transaction; rows are {}",
-    "partitions": "job {}: filling {}, whose partitions take the places of the table's at the end",
+    "straight": "one worker: directly into the table, in one transaction; rows are {}",
+    "partitions": "job {}: filling {}, whose partitions replace the table's partitions at the end",
     "swap": "job {}: filling {}, which takes the table's name at the end",
     "staged": "job {}: staging, unlogged, into {}",
 }
 PUBLISHING = "{} there; publishing in one transaction"
 METHODS = {
-    "straight": "straight into the table",
-    "partitions": "into new partitions, which take the places of the table's",
-    "swap": "into a new table, which takes the name",
+    "straight": "directly into the table",
+    "partitions": "into new partitions, which replace the table's partitions",
+    "swap": "into a new table, which takes over the name",
     "staged": "staged, then added in one transaction",
 }
 """Descriptions of the methods for a dry run."""
@@ -137,7 +137,7 @@ class FileLoad:
                 else swap.swap_obstacle(self.conn, self.goal.oid)
             )
         if reason is not None:
-            self.how.say(f"rows are written twice, since no other table can take the place of this one: {reason}")
+            self.how.say(f"rows are written twice, because no new table can replace this table: {reason}")
             return "staged"
         return "partitions" if self.goal.kind == "p" else "swap"
 
@@ -214,7 +214,7 @@ class FileLoad:
             loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)
             if isinstance(loaded, LoadResult):
                 return loaded
-            self.how.say(f"the rows are added to the table, which no other can take the place of: {loaded}")
+            self.how.say(f"the rows are added to the table, because no new table can replace it: {loaded}")
         first = table_creator(self.into, self.heads)
         return publish(self.conn, staged, self.into, self.rejects, compare=self.compare, first=first)
 

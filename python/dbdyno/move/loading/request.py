@@ -71,7 +71,7 @@ class RoundedColumn:
     def sentence(self) -> str:
         """Return a sentence that says how many values of the column are stored differently, with an example."""
         held = with_noun(self.values, "value")
-        return f"column {self.column} ({self.declared}) does not hold {held} as they came: {self.came} -> {self.stands}"
+        return f"column {self.column} ({self.declared}) does not store {held} exactly: {self.came} -> {self.stands}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class LoadResult:
         places = with_noun(self.files, "file") if self.source == "files" else with_noun(self.files, "chunk")
         proved = [f"{with_noun(self.in_files, 'row')} in {places}, all of them accounted for"]
         if self.records:
-            proved.append("the files hold what the job read that wrote them")
+            proved.append("the files contain what the job that wrote them had read")
         if self.read_again:
             proved.append(f"the staged rows, read again from the server, were those of the {self.source}")
         if self.stands:

@@ -95,7 +95,7 @@ def failure_of(failed: MoveFailure, names: Mapping[int, str], repair: str) -> Mo
     step = {**NEXT_STEPS, "refused": repair}.get(failed["kind"], "")
     step = step.replace("run `dbdyno move resume`", "run the same command again")
     if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
-        step = "make a partition for such rows, or write them to a file with --rejects"
+        step = "create a partition for such rows, or write them to a file with --rejects"
     chunk = failed.get("chunk")
     where = names[chunk] if chunk is not None else None
     return MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)

@@ -51,7 +51,7 @@ class Proof:
             lines.append(f"All as of one instant: {self.instants[0][0]}.")
         elif self.instants:
             parts = ", ".join(f"{with_noun(count, 'chunk')} as of {at}" for at, count in self.instants)
-            lines.append(f"NOT one instant: {parts}. A row that moved in between is missing or there twice.")
+            lines.append(f"NOT one instant: {parts}. A row that moved in between is missing or duplicated.")
         lines += [f"DIFFERS: {one}" for one in self.differs]
         if self.differs:
             return lines
@@ -144,7 +144,7 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: 
             raise MoveError(event["failed"]["message"], where="reading the source again")
         done = event.get("done")
         if done and _pair(done) != _pair(records[done["number"]]):
-            differs.append(f"chunk {done['number']}: the source gave other rows when it was read again")
+            differs.append(f"chunk {done['number']}: the source returned other rows when it was read again")
     return replace(proved, source=len(chunks) == len(plan.chunks), differs=(*proved.differs, *differs))
 
 
@@ -152,7 +152,7 @@ def compare_rereads(ledger: Ledger, proved: Proof, second: Mapping[int, Mapping[
     """Compare chunks that the same sessions read twice in one snapshot, and add the result to `proved`."""
     records = ledger.records()
     differs = [
-        f"chunk {number}: the source gave other rows when it was read again"
+        f"chunk {number}: the source returned other rows when it was read again"
         for number, one in sorted(second.items())
         if _pair(one) != _pair(records[number])
     ]

@@ -26,7 +26,7 @@ from dbdyno.move.reading.run import (
     table_as_sent,
 )
 
-HELD = "the snapshot of {} is still held: the job goes on as of then"
+HELD = "the snapshot of {} is still held: the job continues as of that instant"
 
 
 def resume(

@@ -245,7 +245,7 @@ def notes_before(plan: Plan, version: int) -> list[str]:
         if streams:
             kind = table.kind if len(streams) == len(table.relations) else "foreign partition"
             each = "" if len(table.relations) == 1 else f" for each {kind}"
-            lines.append(f"{name}: one stream{each}, since {_a(kind)} has no blocks to cut by")
+            lines.append(f"{name}: one stream{each}, because {_a(kind)} has no blocks to split by")
         elif version < TID_RANGES_SINCE:
             lines.append(f"{name}: one stream for each relation; PostgreSQL reads ranges of blocks from version 14 on")
     return lines
@@ -420,7 +420,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
     """Switch the failed column to text and discard its table's finished chunks; return False if that is impossible."""
     if (changed := plan.with_text(failed, Column.as_text)) is None:
         return False
-    say(f"{failed['message']}: the column travels as text; its table is read again, in the same snapshot")
+    say(f"{failed['message']}: the column is moved as text; its table is read again, in the same snapshot")
     ledger.forget(failed["table"])
     ledger.manifest["plan"] = changed.to_json()
     ledger.save()
@@ -430,7 +430,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
 def _failure(failed: MoveFailure, plan: Plan) -> MoveError:
     step = NEXT_STEPS.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
-        step = "leave the column out with --columns, or repair its text"
+        step = "omit the column with --columns, or repair its text"
     number = failed.get("chunk")
     where = f"chunk {number}" if number is not None else None
     if len(plan.tables) > 1 and number is not None:

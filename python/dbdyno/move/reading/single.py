@@ -55,7 +55,7 @@ class WrittenFile:
     def sentences(self) -> list[str]:
         """Return the result as sentences."""
         hashed = f", hash {self.hash}" if self.hash is not None else ""
-        proved = "the server's count of each chunk is the number of rows that came"
+        proved = "the server's count of each chunk is the number of rows received"
         again = "; the file, read again, holds exactly those rows" if self.read_again else ""
         lines = [
             f"{with_noun(self.rows, 'row')}{hashed}.",
@@ -168,7 +168,7 @@ def as_text(
             where="stdout, which already has a part of the output",
             next_step=f"add --text {failed['column']} to move the column as the server prints it",
         )
-    say(f"{failed['message']}: the column travels as text; the table is read again, {instant}")
+    say(f"{failed['message']}: the column is moved as text; the table is read again, {instant}")
     return changed
 
 

@@ -137,7 +137,9 @@ def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
     if place is not None:
         return _read_away(task, place)
     job = _core.MoveJob(dict(task))  # type: ignore[arg-type]
-    last: MoveEvent = {"failed": {"kind": "stream", "message": "the reader ended without a record", "chunk": None}}
+    last: MoveEvent = {
+        "failed": {"kind": "stream", "message": "the reader ended without a record of the chunk", "chunk": None}
+    }
     while (event := job.next(TASK_LOOK_S)) is not None:
         last = event or last
     return last

@@ -18,7 +18,8 @@ def statement_ms(facts: Facts) -> float | InsufficientEvidence:
     total = sum(one.ms for one in facts.rows_of(Digest))
     if calls < LEAST_RATIO * questions or total <= 0:
         return InsufficientEvidence(
-            f"statements are counted for {calls:,} of {questions:,} questions: emptied since, or not instrumented",
+            f"statements are counted for {calls:,} of {questions:,} questions: the table was truncated, or "
+            f"not all are instrumented",
             "enable statement/% in performance_schema.setup_instruments and wait for a day of work",
         )
     return total

@@ -102,7 +102,7 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
 
 
 def _of_version(query: Query) -> MissingEvidence:
-    words = f"PostgreSQL {query.least // 10000} and later have it" if query.least else "this version has none"
+    words = f"available from PostgreSQL {query.least // 10000} on" if query.least else "not available in this version"
     return MissingEvidence(f"{PLACES[query.kind]}: {words}")
 
 

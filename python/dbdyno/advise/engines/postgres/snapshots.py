@@ -268,7 +268,7 @@ def _estimates(interval: Interval) -> list[kinds.Estimate] | MissingEvidence:
     found = interval_estimates(interval)
     if found is None:
         return MissingEvidence(
-            f"{PLANS}: the store has no log of this time",
+            f"{PLANS}: the store has no log for this time",
             "run `dbdyno snap plans --log FILE`, then ask for advice again",
         )
     if not found:

@@ -57,6 +57,6 @@ def _columns(target: MariaDB, load_request: LoadRequest, heads: Heads) -> tuple[
             lines = [f"  {one['name']}: {one['staged']} -> {type_of(one)}" for one in heads]
             return ".".join(split_name(load_request.table, database_of(target))), lines
         goal = match_target(conn, database_of(target), replace(load_request, create=False), heads)
-    made = ", which the server makes"
+    made = ", which the server generates"
     lines = [f"  {one.name}: {one.staged} -> {one.declared}{made if one.generated else ''}" for one in goal.fields]
     return f"{goal.schema}.{goal.name}", lines

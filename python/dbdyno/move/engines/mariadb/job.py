@@ -110,7 +110,7 @@ def notes_before(plan: Plan) -> list[str]:
     for table in plan.tables:
         name = f"{table.schema}.{table.name}" if table.schema else "the query"
         if table.relations[0].stream:
-            why = "no integer begins its primary key" if table.kind == "table" else "it has no key to cut by"
+            why = "its key does not begin with an integer" if table.kind == "table" else "it has no key to split by"
             lines.append(f"{name}: one stream: {why}")
         places = [one.name for one in table.columns if one.mariadb_type.split("(")[0].lower() in typing.GEOMETRIES]
         if places:
@@ -168,7 +168,7 @@ def _lock_tables(conn: Any, target: MariaDB, say: Say) -> bool:
     except driver().Error as error:
         if error.args[0] not in DENIED:
             raise failure(error, f"{target.safe_dsn}: FLUSH TABLES WITH READ LOCK") from None
-        say("one worker: several need FLUSH TABLES WITH READ LOCK for one instant (the privilege RELOAD)")
+        say("one worker: several workers need FLUSH TABLES WITH READ LOCK for one instant (privilege RELOAD)")
         return False
     return True
 
@@ -302,7 +302,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
     """
     if (changed := plan.with_text(failed, typing.text_of)) is None:
         return False
-    say(f"{failed['message']}: the column travels as text; all is read again, as of a new instant")
+    say(f"{failed['message']}: the column is moved as text; everything is read again, as of a new instant")
     ledger.forget()
     ledger.manifest["plan"] = changed.to_json()
     ledger.manifest["snapshots"] = [NO_SNAPSHOT]

@@ -28,7 +28,7 @@ from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.resume import refuse_ended
 from dbdyno.move.reading.run import JobOptions, Plan, new_id
 
-START_MESSAGE = "job {}: staging {}, each in a table beside the target; KILL of one of its sessions ends it"
+START_MESSAGE = "job {}: staging {}, each in a table beside the target; KILL one of its sessions to end it"
 
 
 def load(

@@ -91,7 +91,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, o
         except source.driver().Error as error:
             raise failure(error, f"{owner}.{name}") from None
     if any(one.bare_type in ("CLOB", "NCLOB", "BLOB") for one in described):
-        options.say("LOBs are fetched as values: each is in memory whole")
+        options.say("LOBs are fetched as values: each must fit into memory")
     columns = tuple(column_of(one) for one in described)
     relation = Relation(owner, name, blocks=blocks, stream=not pieces)
     parts: Sequence[source.Piece | None] = pieces or (None,)
@@ -104,7 +104,9 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, o
     manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
     ledger = Ledger.create(folder, manifest)
     ledger.begin_attempt("begun", options.workers, options.memory_bytes)
-    options.say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
+    options.say(
+        f"job {plan.id}: as of SCN {scn}; the developers never tested this on an Oracle server: compare the rows"
+    )
     return ledger
 
 
@@ -131,12 +133,12 @@ def _pieces(cursor: Any, owner: str, name: str, options: JobOptions) -> tuple[li
     """Return the table's pieces and number of blocks; without pieces it is one stream, and the reason is reported."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
-        options.say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")
+        options.say(f"{owner}.{name}: one stream: it has no blocks (a view, index-organised or temporary)")
         return [], 0
     try:
         rows = cursor.execute(source.EXTENTS_SQL, owner=owner, name=name).fetchall()
     except source.driver().DatabaseError:
-        options.say(f"{owner}.{name}: one stream: dba_extents is not to be read (the role SELECT_CATALOG_ROLE)")
+        options.say(f"{owner}.{name}: one stream: dba_extents cannot be read (grant SELECT_CATALOG_ROLE)")
         return [], 0
     extents = [source.Extent(*row) for row in rows]
     return source.group_extents(extents, options.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)

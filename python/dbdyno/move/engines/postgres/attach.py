@@ -66,7 +66,10 @@ def publish(
     # Inside the caller's transaction all rows are its own: an older snapshot sees none of them.
     apart = conn.info.transaction_status == TransactionStatus.IDLE and swap.has_older_snapshots(conn)
     if apart and say is not None:
-        say("rows are written twice, since a session has a snapshot from before they came and would see a part of them")
+        say(
+            "rows are written twice, because a session has a snapshot from before the load and would see "
+            "only part of them"
+        )
     names = {} if apart else {one.oid: _prepare(conn, shadow, one) for one in filled}
     with conn.transaction():
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(shadow.nodes[0].table))
@@ -125,7 +128,7 @@ def _changes_of(
 ) -> str | None:
     """Return what changed in the table since it was copied, or None; the caller has locked it exclusively."""
     if partitions.partition_tree(conn, shadow.nodes[0].oid) != shadow.nodes:
-        return "partitions were added, taken away or altered meanwhile"
+        return "partitions were added, removed or altered during the load"
     reason = partitions.exchange_obstacle(conn, shadow.nodes, columns)
     if reason is not None:
         return reason

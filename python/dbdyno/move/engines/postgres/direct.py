@@ -49,7 +49,7 @@ def wal_sentence(conn: psycopg.Connection[Any], load_request: LoadRequest) -> st
     row = conn.execute("show wal_level").fetchone()
     fresh = load_request.create or load_request.mode == "replace"
     # A table created or emptied in the same transaction is synced instead, if no replica needs the log.
-    return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
+    return "not logged, because wal_level is minimal" if fresh and row == ("minimal",) else "logged"
 
 
 def accepts_bytes(staged: StagedRows, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:

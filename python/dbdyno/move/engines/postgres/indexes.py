@@ -35,7 +35,7 @@ order by ic.relname
 KEEP_REASONS = (
     "it is not valid",
     "it is the replica identity",
-    "the table is clustered by it",
+    "the table is clustered on it",
     "it has a tablespace of its own",
 )
 

@@ -184,7 +184,7 @@ def wanted_tree(
 def refusal(table: str, reason: str) -> MoveError:
     """Return the error for a table whose partitions cannot be replaced for the named reason."""
     return MoveError(
-        f"its partitions cannot be replaced by others: {reason}",
+        f"its partitions cannot be replaced: {reason}",
         where=table,
         next_step="load into a partition by its own name with --mode replace, or replace the whole table",
     )

@@ -131,7 +131,7 @@ def visibility_obstacle(conn: psycopg.Connection[Any]) -> str | None:
     """Return the reason why other sessions' snapshots cannot be seen, or None if they can."""
     if conn.execute(SEES_ALL_SQL).fetchone() == (True,):
         return None
-    return "snapshots of others are not seen without the role pg_read_all_stats"
+    return "other sessions' snapshots are not visible without the role pg_read_all_stats"
 
 
 @contextlib.contextmanager
@@ -169,7 +169,7 @@ def publish(
         psycopg.Error: The server reports an error.
     """
     if has_older_snapshots(conn):
-        return "a session has a snapshot from before the rows came"
+        return "a session has a snapshot from before the rows arrived"
     loaded = LoadResult(
         files=0,
         in_files=staged.rows,
@@ -223,10 +223,10 @@ def copy_privileges(
         text = sql.SQL("grant {} on {} to {}{}")
         conn.execute(text.format(sql.SQL(privilege), table, who, option))
     for what, query in (
-        ("its columns were altered meanwhile", SHAPE_SQL),
-        ("its constraints were altered meanwhile", CHECKS_SQL),
-        ("its access method is another", METHOD_SQL),
-        ("its privileges were given by others than its owner", PRIVILEGES_SQL),
+        ("its columns were altered during the load", SHAPE_SQL),
+        ("its constraints were altered during the load", CHECKS_SQL),
+        ("its access method changed", METHOD_SQL),
+        ("its privileges were granted by roles other than its owner", PRIVILEGES_SQL),
     ):
         before, after = conn.execute(query, [old]).fetchall(), conn.execute(query, [new]).fetchall()
         if before != [row for row in after if but is None or row[0] != but]:
