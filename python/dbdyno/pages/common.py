@@ -88,7 +88,7 @@ def model_head(model: Mapping[str, Any], kind: str, title: str, name: str, about
 
 
 def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:
-    """Return figures of these kinds for a model; the renderer leaves out a figure that has no data."""
+    """Return figures of the given kinds for a model; the renderer leaves out a figure that has no data."""
     return tuple(Figure(kind, model) for kind in kinds)
 
 

@@ -125,7 +125,7 @@ def has_outside_effect(name: str) -> bool:
 
 
 def function_word(name: str) -> str:
-    """Return, in lower case, the word of a function's name that precedes the parenthesis of a call."""
+    """Return the part of a function's name that precedes the parenthesis of a call (`b` of `a.b(1)`), in lower case."""
     return _words(name)[-1]
 
 

@@ -134,7 +134,7 @@ def _is_row_for_row(relation: Relation, table: WideTable) -> bool:
 
 
 def is_distinct(relation: Relation, table: WideTable) -> bool:
-    """Return True if the SQL table's rows are partitions of a table that has several rows per partition."""
+    """Return True if a row of the SQL table is a whole partition that has several rows in the wide table."""
     if not table.columns_with_roles(CLUSTERING):
         return False
     column = table.column(relation.element) if relation.element else None

@@ -32,7 +32,7 @@ pub struct Copy {
     pub broken: u64,
     /// Number of the last complete write; 0 for none.
     pub last_sequence: u64,
-    /// Number of commits that are complete with the last complete write.
+    /// Number of commits whose last byte lies in or before the last complete write.
     pub last_commit: u64,
     /// Number of complete writes that are missing between the copy's first and last one.
     pub holes: u64,

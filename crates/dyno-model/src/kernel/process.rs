@@ -61,7 +61,8 @@ impl<F: Future<Output = ()> + 'static> Task for Memory<F> {
 /// Memory of a process.
 pub type Work = Box<dyn Task>;
 
-/// Returns memory with a future in it. Always inlined: otherwise the future is copied once more.
+/// Returns memory with a future in it.
+#[allow(clippy::inline_always)] // otherwise the future is copied once more
 #[inline(always)]
 fn memory_for<F: Future<Output = ()> + 'static>(work: F) -> Work {
     Box::new(Memory(Box::pin(Some(work))))

@@ -45,7 +45,7 @@ HELP = (
 
 @dataclass
 class ScreenState:
-    """State of the screen; `pid` is the session named in an answer, `message` is shown once in the last line."""
+    """State of the screen; `pid` is the session that the user has entered, `message` is shown once in the last line."""
 
     allow_cancel: bool = False
     every_s: float = 2.0

@@ -142,7 +142,7 @@ def _unaccounted(pair: Pair) -> float:
 
 
 def restarts(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for a restart, with the reads into the buffer cache, which was cold afterwards."""
+    """Yield a restart as a cause, with the reads into the buffer cache, which was cold afterwards."""
     if not change.was_restarted:
         return
     colder = frozenset[Key](

@@ -168,7 +168,7 @@ DATABASE: tuple[Source, ...] = (
 
 
 def _size_column(kind: str, privilege: str) -> tuple[str, str, str, str, str]:
-    """Return the size of a database or tablespace that the role may measure, as a column."""
+    """Return the definition of a column: the size of a database or tablespace, NULL if the role may not measure it."""
     allowed = f"{_MAY_SIZE} or has_{kind}_privilege(oid, '{privilege}')"
     return (f"case when {allowed} then pg_{kind}_size(oid) end", "size_bytes", "gauge", "bytes", "BIGINT")
 
