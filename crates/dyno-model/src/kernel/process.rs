@@ -191,14 +191,14 @@ mod tests {
             async move { sum.set(sum.get() + value) }
         };
         let mut processes = Processes::default();
-        let first = processes.add("one".into(), false, &mut Some(of_kind(1)));
+        let first = processes.add("one".into(), false, of_kind(1));
         let memory = finish(&mut processes, first);
         assert_eq!(Rc::strong_count(&sum), 1);
-        let second = processes.add("two".into(), false, &mut Some(of_kind(10)));
+        let second = processes.add("two".into(), false, of_kind(10));
         assert!(processes.take(first).is_none());
         assert_eq!(finish(&mut processes, second), memory);
         let other = Rc::clone(&sum);
-        let third = processes.add("three".into(), true, &mut Some(async move { other.set(other.get() + 100) }));
+        let third = processes.add("three".into(), true, async move { other.set(other.get() + 100) });
         finish(&mut processes, third);
         assert_eq!((sum.get(), Rc::strong_count(&sum)), (111, 1));
     }

@@ -58,7 +58,7 @@ class StoredLog:
 def save_plans(
     store: Path, target: str, gathered: GatheredExecutions, number: int, log: LogFile, *, redact: bool = False
 ) -> str:
-    """Store the plans that were read from one log of `gathered`, the one at index `number`; return a sentence on the result.
+    """Store the plans that were read from the log with index `number` in `gathered`; return a sentence on the result.
 
     With `redact`, texts of statements are not stored.
 
