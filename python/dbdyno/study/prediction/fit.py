@@ -180,8 +180,8 @@ def _delay(costs: Costs) -> list[Parameter]:
 def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with fitted factors, with which the model reproduces the arm."""
     devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
-    known = costs.over_two_cores and len(costs.delays_us) > 0
-    found = match(machine.toml(), observation, devices, delays_known=known, on_progress=on_progress)
+    apart = costs.over_two_cores and len(costs.delays_us) > 0
+    found = match(machine.toml(), observation, devices, delays_known=apart, on_progress=on_progress)
     known = found.halt_us > 0
     undetermined, notes = list(machine.files.undetermined), list(machine.notes)
     if abs(found.off) > FIT_ERROR_MOST:

@@ -36,7 +36,7 @@ TRACED = (
     Parameter("pulls", 0.0, DEFAULT, "TPC-B on an Intel Xeon, traced: 1 to 4 % of wake-ups if the last one is busy"),
     Parameter("searches_late", 0.0, DEFAULT, "the same: 0 to 3 % on a processor that has been idle for long"),
 )
-"""Where a process wakes up, as traced: the wake-ups of the canaries of these names are of threads that compete less."""
+"""Where a server or client wakes up, as traced. The canaries of these names are of two threads without other work."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _KB = {"kb": 1.0, "mb": 1_024.0, "gb": 1_048_576.0, "b": 1 / 1_024, "": float(PAGE_KB)}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
