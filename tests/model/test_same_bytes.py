@@ -44,7 +44,7 @@ regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "lognormal
 redo = "log"
 data = "log"
 """
-KNOWN_POSTGRES = {False: "0bf826fac3d9b4172a552fac56a5c831", True: "44cb97c04d6e40adccc9643293d6e169"}
+KNOWN_POSTGRES = {False: "396ff5592a747d82b43a48065e1556fe", True: "f2ab01831748e7abf2709e7e1ec018b4"}
 """Expected digests for a PostgreSQL model, and for a MariaDB with a binary log (True)."""
 
 

@@ -150,3 +150,34 @@ fn where_a_halted_processor_is_not_idle_a_process_joins_its_waker_after_a_long_p
         near(client_us(5_000.0, 1.0, seed), 70.0, 1e-3);
     }
 }
+
+#[test]
+fn the_time_between_turns_does_not_count() {
+    let mut parameters = computing(1.0, constant(0.0));
+    parameters.turn_ms = 5.0;
+    let found = outcome(&parameters, 2, 20_000);
+    near(rate(&found), 2e6 / SERVICE_US, 1e-2);
+    assert!(found.latencies_ns.iter().all(|&ns| ns == 100_000));
+}
+
+#[test]
+fn a_client_begins_each_turn_on_any_processor() {
+    // The client starts a processor for 50 us in each statement, unless client and server share one.
+    let client_us = |turn_ms: f64, halt_us: f64, seed: u64| {
+        let mut parameters = computing(1.0, constant(0.0));
+        (parameters.turn_ms, parameters.client_us, parameters.client_wake_us) = (turn_ms, 20.0, 50.0);
+        (parameters.scheduler.pulls, parameters.scheduler.searches, parameters.scheduler.searches_late) =
+            (0.0, 0.0, 0.0);
+        (parameters.scheduler.idle_balance_ms, parameters.scheduler.balance_ms) = (3e6, 3e6);
+        parameters.scheduler.halt_us = halt_us;
+        let found = seeded(seed, &parameters, 1, 20_000);
+        found.client_cpu_ns as f64 / found.transactions as f64 / 1e3
+    };
+    for seed in 0..4 {
+        let one_turn = client_us(0.0, 1e6, seed);
+        assert!([20.0, 70.0].iter().any(|us| (one_turn - us).abs() < 0.1), "{one_turn}");
+        near(client_us(10.0, 1e6, seed), 45.0, 0.12);
+        // After a rest the server's processor is halted, so that it joins its client.
+        near(client_us(10.0, 500.0, seed), 20.0, 1e-3);
+    }
+}

@@ -50,6 +50,8 @@ parameters! {
         balance_ms: f64 = 32.0, from "Linux topology.c: 16 (busy_factor) x 2 CPUs", in 0.001..=3.6e6;
         /// true if a process that has had more than its share stays in the queue when it goes to sleep
         delay_dequeue: bool = true, from "Linux features.h: DELAY_DEQUEUE, since 6.12";
+        /// true if such a process may wake up on another core, because what stays in the queue is its group of processes
+        groups: bool = true, from "Linux autogroup; PostgreSQL: setsid in each server process";
         /// true if fewer cores are searched for an idle one when utilisation is high
         search_by_utilisation: bool = true, from "Linux features.h: SIS_UTIL, since 6.0";
         /// time without work after which a core counts as idle for long
@@ -86,6 +88,7 @@ pub(super) struct State {
     station: Station,
     pub(super) busy: Utilisation,
     pub(super) delay_dequeue: bool,
+    pub(super) groups: bool,
     pub(super) search_by_utilisation: bool,
     pub(super) halt_ns: u64,
     pub(super) pulls: f64,
@@ -128,6 +131,7 @@ impl Cores {
             arrivals: 0,
             station: Station::default(),
             delay_dequeue: parameters.delay_dequeue,
+            groups: parameters.groups,
             search_by_utilisation: parameters.search_by_utilisation,
             pulls: parameters.pulls,
             searches: parameters.searches,
@@ -148,13 +152,20 @@ impl Cores {
     /// Returns the scheduler's state of a new process; a random core counts as its last one.
     pub fn seat(&self) -> Rc<Seat> {
         let seat = Seat::new();
+        self.move_anywhere(&seat);
+        seat
+    }
+
+    /// Lets a random core be the last one of a process that sleeps.
+    pub fn move_anywhere(&self, seat: &Seat) {
         let mut state = self.0.state.borrow_mut();
+        if seat.is_running() || seat.key.get().is_some() {
+            return;
+        }
         let all = state.cores.len() as u64;
         let core = state.dice.below(all) as usize;
         seat.core.set(core);
         seat.core_before.set(core);
-        drop(state);
-        seat
     }
 
     /// Returns the statistics of the cores.
@@ -173,13 +184,17 @@ impl Cores {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
         let mut state = inner.state.borrow_mut();
-        if seat.asleep.get() {
+        let waker = waker.filter(|waker| waker.is_running()).map(|waker| waker.core.get());
+        let asleep = seat.asleep.get();
+        let core = if asleep && !state.groups { seat.core.get() } else { state.choose(seat, waker, now_ns) };
+        if asleep && core == seat.core.get() {
             state.resume(seat, now_ns);
             state.preempt(inner, seat, now_ns);
             return false;
         }
-        let waker = waker.filter(|waker| waker.is_running()).map(|waker| waker.core.get());
-        let core = state.choose(seat, waker, now_ns);
+        if asleep {
+            state.depart(seat);
+        }
         seat.core_before.set(seat.core.replace(core));
         let most = (2 * inner.slice_ns).max(TICK_NS) as i64;
         let had_ns = state.cores[core].placed_ns(seat.ahead_ns.get().clamp(-most, most), now_ns);
@@ -298,17 +313,6 @@ impl Cores {
 }
 
 impl State {
-    /// Wakes a process that sleeps in the queue: it waits there, but loses any lead in virtual time (`DELAY_ZERO`).
-    fn resume(&mut self, seat: &Rc<Seat>, now_ns: u64) {
-        let core = seat.core.get();
-        if let Some(key) = seat.key.get() {
-            self.cores[core].remove(key);
-        }
-        seat.asleep.set(false);
-        let average_ns = self.cores[core].average_ns(now_ns);
-        self.enter(seat, seat.had_ns.get().max(average_ns), now_ns);
-    }
-
     /// Lets a process that woke up preempt the running process of its core, if the running one has had more than the
     /// average and no waiting process has had less than the woken one.
     fn preempt(&self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
@@ -322,7 +326,7 @@ impl State {
     }
 
     /// Puts a process into the queue of its core.
-    fn enter(&mut self, seat: &Rc<Seat>, had_ns: i64, now_ns: u64) {
+    pub(super) fn enter(&mut self, seat: &Rc<Seat>, had_ns: i64, now_ns: u64) {
         self.station.arrive(now_ns);
         seat.arrived_ns.set(now_ns);
         self.push(seat, had_ns);

@@ -39,6 +39,7 @@
 //! | `wal` | the log and its lock |
 //! | `rows` | locks of rows |
 //! | `session` | a session and its client |
+//! | `turns` | turns of an arm, and the rests between them |
 //! | [`run`] | a load on a machine, and its result |
 //!
 //! **Files.** A statement reads as many data blocks as were counted, or as many as the cache is expected to miss at
@@ -61,6 +62,7 @@ mod relation;
 mod rows;
 pub mod run;
 mod session;
+mod turns;
 mod utilisation;
 mod wal;
 mod wal_writer;

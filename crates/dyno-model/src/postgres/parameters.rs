@@ -118,6 +118,8 @@ parameters! {
         client_us: f64 = 10.0, from ASSUMED;
         /// number of threads of the client; 0: one per session up to two sessions per core, then one per core
         client_threads: u64 = 0, from "dbdyno: threads of its load generator", in 0.0..=4_096.0;
+        /// time for which the sessions run until it is another arm's turn; 0: without an end
+        turn_ms: f64 = 0.0, from "none: the sessions never stop", in 0.0..=3.6e6;
         /// spread of the CPU time of statements: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
         /// number of other programs that always want a core; a fraction is a program that wants a core for that share

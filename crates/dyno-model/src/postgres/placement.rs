@@ -1,5 +1,7 @@
 //! Which core a process gets when it wakes up, and when queues are balanced.
 
+use std::rc::Rc;
+
 use super::cores::{Inner, State};
 use super::queue::{Key, Seat};
 
@@ -27,6 +29,27 @@ impl State {
             Some(core) if self.is_searched(core, now_ns) => core,
             _ => chosen,
         }
+    }
+
+    /// Wakes a process that sleeps in the queue: it waits there, but loses any lead in virtual time (`DELAY_ZERO`).
+    pub(super) fn resume(&mut self, seat: &Rc<Seat>, now_ns: u64) {
+        let core = seat.core.get();
+        if let Some(key) = seat.key.get() {
+            self.cores[core].remove(key);
+        }
+        seat.asleep.set(false);
+        let average_ns = self.cores[core].average_ns(now_ns);
+        self.enter(seat, seat.had_ns.get().max(average_ns), now_ns);
+    }
+
+    /// Removes a process that sleeps in the queue of a core: it wakes up on another core, where it is neither ahead nor
+    /// behind.
+    pub(super) fn depart(&mut self, seat: &Rc<Seat>) {
+        if let Some(key) = seat.key.get() {
+            self.cores[seat.core.get()].remove(key);
+        }
+        seat.asleep.set(false);
+        seat.ahead_ns.set(0);
     }
 
     fn is_idle(&self, core: usize) -> bool {
@@ -110,5 +133,56 @@ impl State {
         seat.core.set(to);
         let had_ns = self.cores[to].average_ns(now_ns) + ahead_ns;
         self.push(&seat, had_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use crate::kernel::Simulation;
+    use crate::postgres::cores::{Cores, CoresParameters};
+
+    /// Returns the core on which a process wakes up that sleeps in the queue of core 0, and whether it was idle.
+    fn woken(groups: bool) -> (usize, bool) {
+        let simulation = Simulation::new(1);
+        let sim = simulation.sim().clone();
+        let parameters = CoresParameters { groups, searches: 0.0, ..CoresParameters::default() };
+        let cores = Cores::new(&sim, 2, &parameters);
+        let found = Rc::new(Cell::new((9, false)));
+        let out = Rc::clone(&found);
+        simulation.sim().spawn_daemon("two processes", async move {
+            let (first, second) = (cores.seat(), cores.seat());
+            for seat in [&first, &second] {
+                seat.core.set(0);
+                seat.core_before.set(0);
+                seat.process.set(sim.running());
+            }
+            cores.wake(&first, None);
+            cores.arrive(&first, 0).await;
+            assert!(!cores.wake(&second, None), "it waits for the core of the first one");
+            // The first one has more than its share, and then goes to sleep.
+            while sim.now_ns() < 1_000_000 {
+                cores.compute(&first, 1_000_000 - sim.now_ns()).await;
+            }
+            cores.release(&first);
+            assert!(first.asleep.get() && second.is_running());
+            first.core_before.set(1);
+            let idle = cores.wake(&first, None);
+            out.set((first.core.get(), idle));
+        });
+        simulation.run_until(10_000_000).unwrap();
+        found.get()
+    }
+
+    #[test]
+    fn a_process_whose_group_stays_in_the_queue_wakes_up_on_an_idle_core() {
+        assert_eq!(woken(true), (1, true));
+    }
+
+    #[test]
+    fn a_process_that_stays_in_the_queue_itself_waits_there() {
+        assert_eq!(woken(false), (0, false));
     }
 }

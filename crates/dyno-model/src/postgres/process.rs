@@ -211,6 +211,11 @@ impl Process {
         self.cores.arrive(&self.seat, 0).await;
     }
 
+    /// Lets a random core be the last one of this process, if it sleeps.
+    pub fn move_anywhere(&self) {
+        self.cores.move_anywhere(&self.seat);
+    }
+
     fn wait(&self, what: Wait, begin_ns: u64) {
         let elapsed_ns = self.sim.now_ns() - begin_ns;
         if elapsed_ns > 0 {

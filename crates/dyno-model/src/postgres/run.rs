@@ -13,6 +13,7 @@ use super::parameters::PostgresParameters;
 use super::process::{Account, Process, Wait};
 use super::rows::Rows;
 use super::session::{Prepared, Progress, Session, Shared, Streams, Thread, threads};
+use super::turns::Turns;
 use super::wal::{Wal, WalCounts};
 use crate::device::Device;
 use crate::kernel::sample::whole_ns;
@@ -126,6 +127,7 @@ pub fn run_on(
         rows: Rows::new(sim),
         files: Files::new(sim, parameters, devices),
         scripts: load.scripts.iter().map(prepared).collect(),
+        turns: Turns::new(sim, whole_ns(parameters.turn_ms * 1e6), u64::from(load.sessions)),
         progress: Progress::default(),
     });
     let thread =
@@ -158,9 +160,10 @@ pub fn run_on(
     cpu.reset();
     devices.each().iter().for_each(|device| device.reset());
     shared.progress.counts.set(true);
-    let done = shared.progress.done.get();
+    let (done, rested_ns) = (shared.progress.done.get(), shared.turns.rested_ns());
     until(done + load.transactions)?;
     let mut outcome = before.outcome(simulation, &accounts, &wal);
+    outcome.elapsed_ns -= shared.turns.rested_ns() - rested_ns;
     outcome.transactions = shared.progress.done.get() - done;
     outcome.latencies_ns = shared.progress.latencies_ns.take();
     let of_devices = devices.each().into_iter().flat_map(|device| device.reports());

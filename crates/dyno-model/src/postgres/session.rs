@@ -9,6 +9,7 @@ use super::load::{Load, Lock, Step};
 use super::parameters::{PostgresParameters, Statement};
 use super::process::{Process, Wait};
 use super::rows::{Row, Rows};
+use super::turns::Turns;
 use super::wal::Wal;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Permit, Resource, Sim, Stream};
@@ -91,6 +92,7 @@ pub(super) struct Shared {
     pub binlog: Option<Wal>,
     pub rows: Rows,
     pub files: Files,
+    pub turns: Turns,
     pub scripts: Vec<(u64, Vec<Prepared>)>,
     pub progress: Progress,
 }
@@ -176,6 +178,11 @@ impl Session {
             if think_ns > 0 {
                 turn.take().into_iter().for_each(|turn| self.thread.end(turn, 0));
                 shared.sim.hold(think_ns).await;
+            }
+            if shared.turns.is_over() {
+                turn.take().into_iter().for_each(|turn| self.thread.end(turn, 0));
+                shared.turns.next().await;
+                self.thread.process.move_anywhere();
             }
             let mut drawn = self.streams.script.below(all);
             let script = shared.scripts.iter().find(|(weight, _)| {

@@ -22,7 +22,7 @@ from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, memory_settings
 from dbdyno.study.prediction.observation import MARIADB, POSTGRES, engine_of
 from dbdyno.study.prediction.reference import SCALING_FACTOR
 from dbdyno.study.prediction.scripts import Steps, steps_of
-from dbdyno.study.prediction.server import parameters_of
+from dbdyno.study.prediction.server import parameters_of, turn_ms_of
 from dbdyno.study.prediction.sync_methods import SETTING, method_settings
 
 if TYPE_CHECKING:
@@ -170,7 +170,11 @@ def predict(
             machine.machine.toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
-            settings={**as_settings({**_threads(measures), **settings}), **synced, **memory},
+            settings={
+                **as_settings({**_threads(measures), "turn_ms": turn_ms_of(run), **settings}),
+                **synced,
+                **memory,
+            },
         )
         said = [*steps.notes, *notes, *left, *lacks, *unknown]
         arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, said))

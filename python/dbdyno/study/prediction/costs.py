@@ -81,6 +81,7 @@ class Costs:
         client: CPU time of the client for a round trip.
         delays_us: Delays of round trips, in order within each session; empty if they cannot be separated from CPU time.
         memory: Rank correlation of consecutive delays.
+        over_two_cores: True if the delays are of round trips over two cores only.
     """
 
     cpu_us: list[float]
@@ -96,6 +97,7 @@ class Costs:
     client: Parameter
     delays_us: Floats
     memory: float
+    over_two_cores: bool = False
 
 
 def costs_of(observation: Observation) -> Costs:
@@ -154,6 +156,7 @@ def costs_of(observation: Observation) -> Costs:
         client,
         delays,
         _memory(delays),
+        modes is not None,
     )
 
 

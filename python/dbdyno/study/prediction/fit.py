@@ -180,10 +180,16 @@ def _delay(costs: Costs) -> list[Parameter]:
 def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with fitted factors, with which the model reproduces the arm."""
     devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
-    found = match(machine.toml(), observation, devices, on_progress=on_progress)
+    apart = costs.over_two_cores and len(costs.delays_us) > 0
+    found = match(machine.toml(), observation, devices, delays_known=apart, on_progress=on_progress)
+    known = found.halt_us > 0
     undetermined, notes = list(machine.files.undetermined), list(machine.notes)
     if abs(found.off) > FIT_ERROR_MOST:
-        notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
+        notes.append(
+            f"The model's median of the arm is {found.off:+.1%} off, with delays as they were measured."
+            if known
+            else f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off."
+        )
     if found.share < INSENSITIVE or not len(costs.delays_us):
         undetermined.append("delay")
         notes.append("Round-trip delays hardly matter in this arm, so it cannot determine them.")
@@ -195,11 +201,18 @@ def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: 
         undetermined.append("device write_us_per_kb")
     name = observation.arm.name
     own = [
-        Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
+        Parameter("delay_factor", 1.0, MEASURED, "the delays are of round trips over two cores")
+        if known
+        else Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
         *_device_factor(machine, found.device, name),
         *fitted_factor(machine.files, found.data, name),
     ]
-    return replace(machine, parameters=[*machine.parameters, *own], notes=notes, undetermined=undetermined)
+    scheduler = machine.scheduler
+    if found.halt_us:
+        how = f"the client's CPU time is that of {name}, which starts a processor only if its partner is not on its own"
+        scheduler = [*scheduler, Parameter("halt_us", found.halt_us, FITTED, how, unit="us")]
+    parameters = [*machine.parameters, *own]
+    return replace(machine, parameters=parameters, scheduler=scheduler, notes=notes, undetermined=undetermined)
 
 
 def _device_factor(machine: Machine, factor: float, name: str) -> list[Parameter]:

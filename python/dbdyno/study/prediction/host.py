@@ -18,7 +18,7 @@ from dbdyno.study.prediction.host_device import host_device
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter, quantile_table
 from dbdyno.study.prediction.reference import REFERENCE, SCALING_FACTOR
 from dbdyno.study.prediction.scripts import Steps, steps_of
-from dbdyno.study.prediction.server import processor_parameters, scheduler_parameters
+from dbdyno.study.prediction.server import TRACED, processor_parameters, scheduler_parameters
 from dbdyno.study.prediction.slopes import slope
 from dbdyno.study.prediction.sync_methods import USUAL
 
@@ -64,7 +64,7 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
     return Machine(
         f"made from a host without a database: {speed.cpu or 'unknown processor'}, log in {speed.folder}",
         parameters,
-        scheduler_parameters(speed.cores) + processor_parameters(speed.processors),
+        [*scheduler_parameters(speed.cores), *processor_parameters(speed.processors), *TRACED],
         device,
         statements,
         [*_sentences(speed, user, system), *device.notes],

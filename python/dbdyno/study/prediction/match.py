@@ -1,6 +1,7 @@
 """Fit of a machine: the factors with which its model reproduces the calibrated arm.
 
-    delay_factor     the model's median latency equals that of the arm
+    delay_factor     the model's median latency equals that of the arm; 1 if the delays were measured on round trips
+                     over two cores, which show them without any waiting
     device_factor    the mean time of a log sync equals that of the arm: a measured wait ends when the process has
                      a core again, and the model adds that time itself
     data_factor      the same for a read of the data files
@@ -10,6 +11,7 @@ The factors are found in a few rounds, one factor at a time with the others fixe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +21,8 @@ from dbdyno.study.prediction.observation import SYNC, Observation
 FACTOR_MOST = 4.0
 DEVICE_LEAST, DEVICE_MOST = 0.05, 3.0
 HALVINGS = 8
+HALT_US = (25.0, 3200.0)
+"""Range of the time after which an idle processor is halted [us]."""
 TURNS = 3
 CLOSE = 0.003
 INSENSITIVE = 0.05
@@ -41,6 +45,7 @@ class Match:
     off: float
     share: float
     data: float = 1.0
+    halt_us: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,21 @@ class Devices:
     read_us: float = 0.0
 
 
-def match(machine: str, observation: Observation, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
+def match(
+    machine: str,
+    observation: Observation,
+    devices: Devices,
+    *,
+    delays_known: bool = False,
+    on_progress: Callable[[str], None],
+) -> Match:
     """Return the factors with which a machine (TOML) reproduces its arm; in the TOML all factors are 1.
 
     Args:
         machine: The machine.
         observation: Observation of the arm.
         devices: Measured times of the arm's devices.
+        delays_known: True if the delays need no factor.
         on_progress: Called with a text about the current work.
 
     Raises:
@@ -75,9 +88,12 @@ def match(machine: str, observation: Observation, devices: Devices, *, on_progre
     median_ns = float(np.median(observation.measures.pooled_latencies()))
     syncs = observation.waits_for(SYNC)["elapsed_ns"]
     known = devices.sync_us > 0 or not len(syncs)
+    reports = observation.reports
+    client_ns = sum(r.get("load_cpu_ns", 0) for r in reports) / max(sum(r["transactions"] for r in reports), 1)
+    delays_known = delays_known and client_ns > 0
     sync_ns = devices.sync_us * 1e3 if known else max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0)
 
-    def run(delay: float, factors: Factors) -> SimulationResult:
+    def run(delay: float, factors: Factors, halt_us: float = 0.0) -> SimulationResult:
         device, data = factors
         on_progress(
             f"fitting: factor of delays {delay:.3f}, of the log's device {device:.3f}, of the data's {data:.3f}"
@@ -85,11 +101,20 @@ def match(machine: str, observation: Observation, devices: Devices, *, on_progre
         settings = {"postgres.delay_factor": repr(delay), "postgres.device_factor": repr(device)}
         if devices.read_us:
             settings["postgres.data_factor"] = repr(data)
+        if halt_us:
+            settings["postgres.scheduler.halt_us"] = repr(halt_us)
         return simulate(machine, sessions=observation.sessions, settings=settings, replications=1)
+
+    def found(factors: Factors) -> tuple[float, float, SimulationResult]:
+        if delays_known:
+            halt_us, outcome = _halt(lambda us: run(1.0, factors, us), client_ns)
+            return 1.0, halt_us, outcome
+        delay, outcome = _delay(run, factors, median_ns)
+        return delay, 0.0, outcome
 
     factors = (1.0, 1.0)
     for _ in range(TURNS):
-        delay, outcome = _delay(run, factors, median_ns)
+        delay, halt_us, outcome = found(factors)
         better = (
             _factor(factors[0], sync_ns, outcome.sync_ns),
             _factor(factors[1], devices.read_us * 1e3, outcome.read_ns),
@@ -97,13 +122,34 @@ def match(machine: str, observation: Observation, devices: Devices, *, on_progre
         if better == factors:
             break
         factors = better
-    delay, outcome = _delay(run, factors, median_ns)
-    whole = run(1.0, factors)
-    share = (whole.quantile_ns(0.5) - run(0.0, factors).quantile_ns(0.5)) / median_ns
+    delay, halt_us, outcome = found(factors)
+    whole = run(1.0, factors, halt_us)
+    share = (whole.quantile_ns(0.5) - run(0.0, factors, halt_us).quantile_ns(0.5)) / median_ns
     if share < INSENSITIVE:
         # Any factor gives the same median, so that the one found says nothing: the delays stay as they were measured.
         delay, outcome = 1.0, whole
-    return Match(delay, factors[0], outcome.quantile_ns(0.5) / median_ns - 1, share, factors[1])
+    return Match(delay, factors[0], outcome.quantile_ns(0.5) / median_ns - 1, share, factors[1], halt_us)
+
+
+def _halt(run: Callable[[float], SimulationResult], client_ns: float) -> tuple[float, SimulationResult]:
+    """Return the time after which an idle processor is halted [us], and its result: the client's CPU time is the arm's.
+
+    A process whose last processor is halted joins its waker, and then neither of them has to start one. So the longer
+    the time, the more CPU time the client needs.
+    """
+    low, high = HALT_US
+    best: tuple[float, float, SimulationResult] | None = None
+    for _ in range(HALVINGS):
+        at = math.sqrt(low * high)
+        outcome = run(at)
+        off = outcome.client_cpu_ns / client_ns - 1
+        if best is None or abs(off) < abs(best[0]):
+            best = (off, at, outcome)
+        if abs(off) < CLOSE:
+            break
+        low, high = (at, high) if off < 0 else (low, at)
+    assert best is not None
+    return best[1], best[2]
 
 
 def _factor(factor: float, live_ns: float, model_ns: float) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.run import Run
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM
 from dbdyno.study.prediction.observation import MARIADB, Observation
@@ -28,16 +29,14 @@ PROCESSORS = {
         8.0,
         "CPU time of a computation while all other processors compute, compared with its time while they are idle",
     ),
-    "pulls": (
-        "pulls",
-        0.0,
-        1.0,
-        "wake-ups on the waker's processor while the previous processor, a different one, was busy",
-    ),
-    "searches": ("searches", 0.0, 1.0, "wake-ups on an idle processor if the previous one was the waker's"),
-    "searches_late": ("searches_late", 0.0, 1.0, "the same, on a processor that has been idle for 2 ms"),
+    "searches": ("searches", 0.0, 1.0, "wake-ups on an idle processor if the last one was the waker's"),
 }
 """Measured properties of the processors, by name of the canary: parameter, smallest and largest value, description."""
+TRACED = (
+    Parameter("pulls", 0.0, DEFAULT, "TPC-B on an Intel Xeon, traced: 1 to 4 % of wake-ups if the last one is busy"),
+    Parameter("searches_late", 0.0, DEFAULT, "the same: 0 to 3 % on a processor that has been idle for long"),
+)
+"""Where a server or client wakes up, as traced. The canaries of these names are of two threads without other work."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _KB = {"kb": 1.0, "mb": 1_024.0, "gb": 1_048_576.0, "b": 1 / 1_024, "": float(PAGE_KB)}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
@@ -56,11 +55,20 @@ def server_settings(observation: Observation) -> tuple[list[Parameter], list[Par
     own, notes = parameters_of(observation.engine, observation.settings)
     found += mariadb.fixed_parameters() if observation.engine == MARIADB else _log_writer(observation, target)
     found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
+    found.append(Parameter("turn_ms", turn_ms_of(observation.run), MEASURED, "the run's slice of an arm"))
+    scheduler = scheduler_parameters(cores or 2)
+    if observation.engine == MARIADB:
+        scheduler.append(Parameter("groups", False, DEFAULT, "MariaDB: its threads are one process, and one group"))
     return (
         found,
-        scheduler_parameters(cores or 2),
+        scheduler,
         [note for note in notes if note.partition(" ")[0] in about["changes"] and not note.startswith(_IN_COSTS)],
     )
+
+
+def turn_ms_of(run: Run) -> float:
+    """Return the time for which a run's load runs one arm at a time [ms]; 0 if it is not known."""
+    return (run.manifest.slice_ns or run.manifest.turn_ns or 0) / 1e6
 
 
 def _log_writer(observation: Observation, target: JsonObject) -> list[Parameter]:
@@ -123,7 +131,8 @@ def measured_processors(observation: Observation) -> list[Parameter]:
     """Return the measured properties of the processors before a run's blocks; empty for runs of older versions."""
     blocks = observation.measures.blocks
     values = {name: [b.canaries[name] for b in blocks if name in b.canaries] for name in PROCESSORS}
-    return processor_parameters(values)
+    found = processor_parameters(values)
+    return [*found, *TRACED] if found else []
 
 
 def processor_parameters(values: Mapping[str, list[float]]) -> list[Parameter]:

@@ -1,0 +1,82 @@
+//! Turns: the sessions of an arm run for a while, then others have their turn.
+//!
+//! dyno's load runs the arms of a block in turn, a slice of each. All sessions of an arm begin a slice at one instant,
+//! on cores that were left idle for a moment, and its client threads have worked for other arms meanwhile. Where
+//! processes gather from there takes tens of milliseconds, which is a good part of a slice.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::task::Poll;
+
+use crate::kernel::sim::Place;
+use crate::kernel::{ProcessId, Sim};
+
+/// Time between two turns [ns]: longer than a core is idle before it is halted, but too short for the cores' average
+/// utilisation to change much, because other arms keep them busy meanwhile.
+const REST_NS: u64 = 10_000_000;
+
+/// Turns of all sessions of a load.
+pub(super) struct Turns {
+    sim: Sim,
+    place: Place,
+    length_ns: u64,
+    sessions: u64,
+    /// End of the current turn [ns].
+    end_ns: Cell<u64>,
+    /// Number of turns so far.
+    number: Cell<u64>,
+    /// Time between turns so far [ns].
+    rested_ns: Cell<u64>,
+    waiting: RefCell<Vec<ProcessId>>,
+}
+
+impl Turns {
+    /// Returns turns of this length; 0: a single one without an end.
+    pub fn new(sim: &Sim, length_ns: u64, sessions: u64) -> Self {
+        Self {
+            sim: sim.clone(),
+            place: sim.place("the next turn"),
+            length_ns,
+            sessions,
+            end_ns: Cell::new(if length_ns > 0 { length_ns } else { u64::MAX }),
+            number: Cell::new(0),
+            rested_ns: Cell::new(0),
+            waiting: RefCell::default(),
+        }
+    }
+
+    /// Returns true if the turn has ended, so that no transaction begins in it.
+    pub fn is_over(&self) -> bool {
+        self.sim.now_ns() >= self.end_ns.get()
+    }
+
+    /// Returns the time between turns so far [ns].
+    pub fn rested_ns(&self) -> u64 {
+        self.rested_ns.get()
+    }
+
+    /// Waits for the next turn, which begins after all sessions have ended this one.
+    pub async fn next(&self) {
+        let before = self.number.get();
+        if self.waiting.borrow().len() as u64 + 1 == self.sessions {
+            let begin_ns = self.sim.now_ns() + REST_NS;
+            self.number.set(before + 1);
+            self.end_ns.set(begin_ns + self.length_ns);
+            self.rested_ns.set(self.rested_ns.get() + REST_NS);
+            for waiting in self.waiting.take() {
+                self.sim.wake(waiting);
+            }
+        } else {
+            self.waiting.borrow_mut().push(self.sim.running());
+            poll_fn(|_| {
+                if self.number.get() > before {
+                    return Poll::Ready(());
+                }
+                self.sim.stops_at(self.place);
+                Poll::Pending
+            })
+            .await;
+        }
+        self.sim.hold((self.end_ns.get() - self.length_ns).saturating_sub(self.sim.now_ns())).await;
+    }
+}
