@@ -116,6 +116,6 @@ def test_a_host_that_is_answered_later_is_named() -> None:
     assert hosts_alike(once).ok
     gate = hosts_alike([{"x": {"a": 100.0, "b": 10.0}, "y": {"a": 100.0, "b": 10.0}, "z": {"a": 140.0, "b": 14.0}}] * 5)
     assert not gate.ok
-    assert "host z answers 40.0 % later" in gate.text
+    assert "host z gets its answers 40.0 % later" in gate.text
     assert host_start_gate(1, 100).ok
     assert not host_start_gate(20, 100).ok

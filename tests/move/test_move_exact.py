@@ -112,7 +112,7 @@ def test_views_and_queries_are_one_stream_and_said_to_be(lab: Lab) -> None:
     lab.out = lab.folder / "query"
     done = lab.moved("--query", "select id, 'a{}b' as \"odd name\", '%s' as p from t where id <= 3 -- few\n;")
     assert lab.files("*", "order by id") == [(n, "a{}b", "%s") for n in (1, 2, 3)]
-    assert "the query: one stream, since a query has no blocks" in done.stderr
+    assert "the query: one stream, because a query has no blocks" in done.stderr
     lab.out = lab.folder / "mv"
     lab.moved("--table", "mv")
     assert len(lab.files()) == 100

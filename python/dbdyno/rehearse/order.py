@@ -125,7 +125,7 @@ def _of_the_server(tree: Any) -> Iterator[str]:
             yield f"{table.name.lower()}, which describes the server"
     for column in tree.find_all(exp.Column):
         if column.name.lower() in _SYSTEM_COLUMNS:
-            yield f"{column.name.lower()}, which is a row's physical place on a server"
+            yield f"{column.name.lower()}, which depends on where or when the server stored the row"
 
 
 _NAMES = {"GroupConcat": "string_agg", "JSONArrayAgg": "json_agg", "JSONObjectAgg": "json_object_agg"}
