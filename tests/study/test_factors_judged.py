@@ -310,7 +310,7 @@ def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is()
     assert said.endswith("; to tell client own from jdbc needs about 316 blocks"), "there was no next step"
     said = sentence("threads", ["1", "2", "4"], found, ordered=True)
     assert said.startswith(
-        "6  {base} stayed the same where threads is best: 1 thread is, by the means; 4 threads are 9.5 % slower"
+        "6 blocks cannot tell where threads is best: 1 thread is, by the means; 4 threads are 9.5 % slower"
     )
     assert said.endswith("; to tell 1 thread from 2 needs about 43 blocks")
 
