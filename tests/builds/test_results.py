@@ -156,7 +156,7 @@ def test_a_branch_that_is_checked_out_is_refused(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a..b", "-x", "a.lock", "a b", ""])
 def test_a_branch_has_a_name_that_git_takes(name: str) -> None:
-    with pytest.raises(EvidenceError, match="not the name of a branch"):
+    with pytest.raises(EvidenceError, match="not a valid branch name"):
         place_of(f"branch:{name}")
 
 

@@ -160,7 +160,7 @@ def test_exawatchers_archive_is_unpacked_and_its_name_names_the_cell(tmp_path: P
     ("text", "line", "why"),
     [
         ("===Current Time===  Sat Foo 17 09:02:55 2015\n", 1, "a time that cannot be read"),
-        ("===Current Time===  Sat Feb 30 09:02:55 2015\n", 1, "a time that cannot be"),
+        ("===Current Time===  Sat Feb 30 09:02:55 2015\n", 1, "an invalid time"),
         ("===Current Time===  Sat Feb 28 09:", 1, "a time that cannot be read"),
         (f"{SAMPLE}Number of trims 5\n", 26, "a statistic with one number instead of two"),
         (f"{SAMPLE}:  5 7\n", 26, "numbers of a statistic without a name"),

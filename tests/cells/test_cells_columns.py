@@ -83,7 +83,7 @@ def test_the_unit_of_another_language_is_that_of_the_metrics_definition():
     [row] = read_any("name;objectname;value;unit\nFL_IO_W;FLASHLOG;1234;Запросы ввода-вывода\n").readings
     assert (row.value, row.unit) == (1234.0, "IO requests")
     found = read_any("name;objectname;value;unit\nXY_NEW;FLASHLOG;1234;Запросы\n")
-    assert not found.readings and "not known" in found.unread[0].why
+    assert not found.readings and "unknown metric" in found.unread[0].why
 
 
 def test_a_unit_in_another_script_behind_a_number_without_a_header():

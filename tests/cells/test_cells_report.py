@@ -134,7 +134,7 @@ def test_the_flash_log_says_who_was_first_what_was_spared_and_what_passed_by(pag
     assert said(page, "prevented") == ["The flash log spared sessions 23 outliers, most on cel03 (8)."]
     (bypass,) = said(page, "bypass")
     assert "0.99 %" in bypass
-    assert "BUSY 139 (too much is not yet on disk)" in bypass
+    assert "BUSY 139 (too much redo is not yet on disk)" in bypass
 
 
 def test_an_identity_that_does_not_hold_is_said(tmp_path: Path):

@@ -266,9 +266,9 @@ def test_a_slower_device_of_a_model_is_named():
 def test_waits_that_watchpoints_timed_are_told_with_what_would_cost_less():
     base, other = (side(n, exact=True, commit__WALSync=us) for n, us in (("off", 200), ("on", 4000)))
     [paid] = told(base, replace(other, probes_ns=28_400.0)).notes
-    assert "of their own probe; probes took 28.4 µs" in paid
+    assert "of their probe; probes took 28.4 µs" in paid
     paid, dearer = told(base, replace(other, probes_ns=302_000.0, watchpoints=True)).notes
-    assert "of their own watchpoint; watchpoints took 302 µs" in paid
+    assert "of their watchpoint; watchpoints took 302 µs" in paid
     assert dearer.endswith("`dbdyno doctor` says how to allow them.")
 
 

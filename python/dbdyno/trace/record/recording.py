@@ -169,7 +169,7 @@ def warnings_of(report: JsonObject) -> list[str]:
         since = datetime.fromtimestamp(missing["from_ns"] / 1e9, UTC)
         found.append(
             f"{missing['what'][0].upper()}{missing['what'][1:]} were not recorded from {since:%H:%M:%S} UTC on"
-            f" (none shown does not mean none): {said.partition(': ')[2]}. --cost-limit sets the limit, 0 lifts it."
+            f" (none shown does not mean none): {said.partition(': ')[2]}. --cost-limit sets the limit; 0 removes it."
         )
     if report.get("stopped"):
         hint = " --cost-limit sets the limit; 0 removes it." if "the limit" in report["stopped"] else ""
