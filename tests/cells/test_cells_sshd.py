@@ -332,7 +332,7 @@ def test_a_key_with_a_passphrase_is_the_agents_to_offer(sshd: Sshd, tmp_path: Pa
         found = asked(run, "list cell", *words)
         assert found.exit_code == 2
         assert f"{locked} has a passphrase, so only an agent can offer it" in found.stderr
-        assert f"next: ssh-add {locked}" in found.stderr
+        assert f"next: run `ssh-add {locked}`" in found.stderr
     with agent(tmp_path) as add:
         monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
         add(locked, "a secret")

@@ -96,7 +96,7 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
 
     with together(interfere), pytest.raises(TargetError, match="somebody else changed its plan") as stopped:
         rig.run(rig.plan(), tmp_path)
-    assert "left so" in str(stopped.value)
+    assert "dbdyno does not change it" in str(stopped.value)
     assert rig.plans == [[theirs], []]
 
 

@@ -198,7 +198,7 @@ def test_a_storm_of_sessions_is_the_headline_where_the_time_of_statements_cannot
     found = judge(facts(2.0, None, 100.0, STORM), 0.05)
     assert found.word == "cannot tell"
     assert found.title.startswith(
-        "Cannot tell: many more sessions begin (sessions begun 4 → 131 a second), and to conn"
+        "Cannot tell: many more sessions begin (sessions begun 4 → 131 a second), and no statement"
     )
     assert judge(facts(1.02, None, 100.0, STORM), 0.05).word == "ok"
 

@@ -357,6 +357,6 @@ def test_the_doctor_says_that_a_server_can_be_read_and_what_one_more_capability_
     check = check_record.kernel_allows(os.getpid())
     assert check.ok
     assert words in check.found
-    assert "for that: sudo -u" in check.found
+    assert "to get them: sudo -u" in check.found
     monkeypatch.setattr(_core, "trap_cost_ns", lambda: 600)
-    assert "a probe; mode read, 0.06 us" in check_record.kernel_allows(os.getpid()).found
+    assert "per probe; mode read, 0.06 us" in check_record.kernel_allows(os.getpid()).found
