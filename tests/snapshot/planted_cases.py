@@ -379,8 +379,8 @@ def a_sequence_without_a_cache(mix: Mix) -> Case:
     return Case(
         mix.run("select max(nextval('ticket')) from generate_series(1, 8000)", times=4),
         mix.plant("alter sequence ticket cache 1"),
-        "sequence ticket keeps 1 value ready, 1,000 before",
-        "Slower: sequence ticket keeps 1 value ready",
+        "sequence ticket caches 1 value; before it was 1,000",
+        "Slower: sequence ticket caches 1 value",
     )
 
 
