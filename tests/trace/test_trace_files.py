@@ -249,7 +249,7 @@ def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
             try:
                 pages.append(make())
             except TraceError as error:
-                assert "no wait" in str(error) or "no call" in str(error)
+                assert "no wait" in str(error) or "no client call" in str(error)
     for page in pages:
         text = render_text(page, width=80, color=False, skew=True)
         assert max(map(len, text.splitlines())) <= 80
