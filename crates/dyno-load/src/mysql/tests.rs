@@ -95,7 +95,7 @@ fn values_stand_in_the_text_of_the_simple_protocol() {
     scope.set_text(var("c"), "x");
     let statement = Statement::new(&sql, compiler.symbols());
     let mut out = Vec::new();
-    statement.write_query(&scope, |v| compiler.symbols().name(v), &mut out);
+    statement.write_query(&scope, compiler.symbols(), &mut out);
     assert_eq!(out, framed(b"\x03select 7, NULL, 'x', :d"));
 }
 
