@@ -159,7 +159,7 @@ impl Link {
     /// Returns what receives bytes: how to read, where to, and where from.
     #[inline]
     pub fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
-        (&mut self.flow, self.packets.buffer(), &mut self.socket)
+        (&mut self.flow, &mut self.packets.buffer, &mut self.socket)
     }
 
     /// Returns the next event in the received bytes, or `None` if more bytes are needed.

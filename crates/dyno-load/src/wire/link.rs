@@ -204,7 +204,7 @@ impl Link {
         loop {
             match self.step() {
                 Ok(Some(_)) => {}
-                Ok(None) if reads < READS_MAX && self.inbox.fill(&mut self.socket).is_ok() => reads += 1,
+                Ok(None) if reads < READS_MAX && self.inbox.buffer.fill(&mut self.socket).is_ok() => reads += 1,
                 Err(reason @ WireError::Server(_)) => return Err(reason),
                 Ok(None) | Err(_) => return Err(WireError::Closed),
             }
@@ -214,7 +214,7 @@ impl Link {
     /// Returns what receives bytes: how to read, where to, and where from.
     #[inline]
     pub fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
-        (&mut self.flow, self.inbox.buffer(), &mut self.socket)
+        (&mut self.flow, &mut self.inbox.buffer, &mut self.socket)
     }
 
     /// Returns the next event in the received bytes, or `None` if more bytes are needed.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use postgres_protocol::message::frontend;
 
+use super::message::tests::frame;
 use super::{ServerError, WireError};
 use crate::LoadError;
 use crate::connection::{ChannelBinding, ConnectionSpec, RequireAuth, SslMode};
@@ -36,13 +37,6 @@ enum Act {
     Silence,
     /// Waits until the client closes the connection, and checks that it sent no byte.
     Nothing,
-}
-
-fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-    out.extend_from_slice(body);
-    out
 }
 
 fn auth(kind: u32, data: &[u8]) -> Act {
