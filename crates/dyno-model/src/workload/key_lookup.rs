@@ -33,10 +33,6 @@ impl KeyLookup {
         super::check_popularity("keys", self.keys, self.skew)
     }
 
-    pub(super) fn popularity(&self) -> Option<Rc<Zipf>> {
-        (self.skew > 0.0).then(|| Rc::new(Zipf::new(self.keys as u32, self.skew)))
-    }
-
     pub(super) fn work(&self, instance: &Instance, session: u32, zipf: Option<Rc<Zipf>>) -> Work {
         Work {
             zipf,

@@ -20,6 +20,7 @@ mod update_loop;
 
 use std::fmt::Display;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -154,8 +155,8 @@ impl Workload {
         let sessions = numbers.end.saturating_sub(numbers.start);
         at_least("sessions", u64::from(sessions), 1)?;
         let zipf = match self {
-            Self::UpdateLoop(load) => load.popularity(),
-            Self::KeyLookup(load) => load.popularity(),
+            Self::UpdateLoop(load) => popularity(load.blocks, load.skew),
+            Self::KeyLookup(load) => popularity(load.keys, load.skew),
             _ => None,
         };
         let gate = stop::Gate::new(sim, instance, sessions, stop);
@@ -252,6 +253,10 @@ fn check_popularity(key: &'static str, items: u64, skew: f64) -> Result<(), Para
         return Err(wrong(key, items, format!("{ITEMS_MOST} or less where skew is above 0")));
     }
     Ok(())
+}
+
+fn popularity(items: u64, skew: f64) -> Option<Rc<Zipf>> {
+    (skew > 0.0).then(|| Rc::new(Zipf::new(items as u32, skew)))
 }
 
 #[cfg(test)]

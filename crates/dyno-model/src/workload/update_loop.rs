@@ -33,10 +33,6 @@ impl UpdateLoop {
         super::check_popularity("blocks", self.blocks, self.skew)
     }
 
-    pub(super) fn popularity(&self) -> Option<Rc<Zipf>> {
-        (self.skew > 0.0).then(|| Rc::new(Zipf::new(self.blocks as u32, self.skew)))
-    }
-
     pub(super) fn work(&self, instance: &Instance, session: u32, zipf: Option<Rc<Zipf>>) -> Work {
         Work {
             zipf,
