@@ -118,8 +118,8 @@ impl Workload {
         }
         match self {
             Self::CommitLoop(load) => load.check(),
-            Self::UpdateLoop(load) => load.check(),
-            Self::KeyLookup(load) => load.check(),
+            Self::UpdateLoop(load) => check_popularity("blocks", load.blocks, load.skew),
+            Self::KeyLookup(load) => check_popularity("keys", load.keys, load.skew),
             Self::ScanJobs(_) => Ok(()),
             Self::Sort(load) => load.check(),
         }
@@ -205,8 +205,8 @@ async fn think(session: &mut Session, mean_ms: f64, dice: &mut Stream) {
     }
 }
 
-fn cpu_ns(median_us: f64, sigma: f64, dice: &mut Stream) -> u64 {
-    whole_ns(dice.lognormal(median_us * 1e3, sigma))
+async fn compute(session: &mut Session, median_us: f64, sigma: f64, dice: &mut Stream) {
+    session.compute(whole_ns(dice.lognormal(median_us * 1e3, sigma))).await;
 }
 
 /// Returns a random block; popular blocks are scattered over the table.
