@@ -71,15 +71,18 @@ pub(crate) struct Pages {
     encoding: Encoding,
     list: Vec<(CompressedPage, usize)>,
     rows: usize,
+    /// Number of rows of the page being filled.
+    pub(crate) open_rows: usize,
 }
 
 impl Pages {
     pub(crate) fn new(descr: ColumnDescPtr, encoding: Encoding) -> Self {
-        Self { descr, encoding, list: Vec::new(), rows: 0 }
+        Self { descr, encoding, list: Vec::new(), rows: 0, open_rows: 0 }
     }
 
-    /// Appends a page: its stored bytes, its size before compression [bytes], and its number of rows.
-    pub(crate) fn push(&mut self, buf: Bytes, raw: usize, rows: usize) {
+    /// Ends the page being filled: its stored bytes, and its size before compression [bytes].
+    pub(crate) fn push(&mut self, buf: Bytes, raw: usize) {
+        let rows = std::mem::take(&mut self.open_rows);
         let page = Page::DataPage {
             buf,
             num_values: rows as u32,

@@ -14,21 +14,20 @@ pub(crate) struct FlagsColumn {
     pages: Pages,
     compression: Compression,
     page: Vec<u8>,
-    page_rows: usize,
 }
 
 impl FlagsColumn {
     pub(crate) fn new(descr: ColumnDescPtr, compression: Compression) -> Self {
-        Self { pages: Pages::new(descr, Encoding::PLAIN), compression, page: Vec::new(), page_rows: 0 }
+        Self { pages: Pages::new(descr, Encoding::PLAIN), compression, page: Vec::new() }
     }
 
     /// Appends flags to the column.
     pub(crate) fn write(&mut self, flags: &[bool], packer: &mut Packer) -> Result<()> {
         let mut rest = flags;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(PAGE_ROWS - self.page_rows));
+            let (now, later) = rest.split_at(rest.len().min(PAGE_ROWS - self.pages.open_rows));
             self.put(now);
-            if self.page_rows == PAGE_ROWS {
+            if self.pages.open_rows == PAGE_ROWS {
                 self.end_page(packer)?;
             }
             rest = later;
@@ -37,27 +36,26 @@ impl FlagsColumn {
     }
 
     fn put(&mut self, flags: &[bool]) {
-        let (open, whole) = flags.split_at(flags.len().min(self.page_rows.wrapping_neg() % 8));
-        for (at, flag) in (self.page_rows % 8..).zip(open) {
+        let (open, whole) = flags.split_at(flags.len().min(self.pages.open_rows.wrapping_neg() % 8));
+        for (at, flag) in (self.pages.open_rows % 8..).zip(open) {
             if let Some(last) = self.page.last_mut() {
                 *last |= u8::from(*flag) << at;
             }
         }
         let byte = |flags: &[bool]| flags.iter().enumerate().fold(0, |all, (at, flag)| all | u8::from(*flag) << at);
         self.page.extend(whole.chunks(8).map(byte));
-        self.page_rows += flags.len();
+        self.pages.open_rows += flags.len();
     }
 
     fn end_page(&mut self, packer: &mut Packer) -> Result<()> {
-        self.pages.push(packer.compressed(&self.page)?, self.page.len(), self.page_rows);
+        self.pages.push(packer.compressed(&self.page)?, self.page.len());
         self.page.clear();
-        self.page_rows = 0;
         Ok(())
     }
 
     /// Returns the bytes of the column and the metadata that the file needs.
     pub(crate) fn close(mut self, packer: &mut Packer) -> Result<(Bytes, ColumnCloseResult)> {
-        if self.page_rows > 0 {
+        if self.pages.open_rows > 0 {
             self.end_page(packer)?;
         }
         self.pages.close(self.compression, None, None)

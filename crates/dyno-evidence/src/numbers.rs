@@ -30,7 +30,6 @@ pub(crate) struct NumbersColumn {
     zstd: Compression,
     packed: Packed,
     presence: Option<Presence>,
-    page_rows: usize,
     missing: u64,
     /// Smallest and largest value of all pages.
     extremes: Option<(i64, i64)>,
@@ -48,7 +47,6 @@ impl NumbersColumn {
             compression: None,
             zstd,
             packed: Packed::new(is_wide),
-            page_rows: 0,
             missing: 0,
             extremes: None,
             sign: if is_unsigned && is_wide { i64::MIN } else { 0 },
@@ -59,7 +57,7 @@ impl NumbersColumn {
     pub(crate) fn write(&mut self, values: &Values, rows: Range<usize>, packer: &mut Packer) -> Result<()> {
         let mut at = rows.start;
         while at < rows.end {
-            let end = rows.end.min(at + PAGE_ROWS - self.page_rows);
+            let end = rows.end.min(at + PAGE_ROWS - self.pages.open_rows);
             match values {
                 Values::I64(values) => self.put(&values[at..end], NONE, |value| value),
                 Values::U64(values) => self.put(&values[at..end], u64::MAX, |value| value as i64 ^ i64::MIN),
@@ -67,8 +65,8 @@ impl NumbersColumn {
                 Values::U8(values) => self.put(&values[at..end], u8::MAX, i64::from),
                 Values::Bool(_) | Values::Words(..) | Values::Text(_) => {}
             }
-            self.page_rows += end - at;
-            if self.page_rows == PAGE_ROWS {
+            self.pages.open_rows += end - at;
+            if self.pages.open_rows == PAGE_ROWS {
                 self.end_page(packer)?;
             }
             at = end;
@@ -110,14 +108,13 @@ impl NumbersColumn {
             if is_worth { small } else { Bytes::copy_from_slice(&raw) }
         };
         packer.raw = raw;
-        self.pages.push(stored, len, self.page_rows);
-        self.page_rows = 0;
+        self.pages.push(stored, len);
         Ok(())
     }
 
     /// Returns the bytes of the column and the metadata that the file needs.
     pub(crate) fn close(mut self, packer: &mut Packer) -> Result<(Bytes, ColumnCloseResult)> {
-        if self.page_rows > 0 {
+        if self.pages.open_rows > 0 {
             self.end_page(packer)?;
         }
         let (least, most) = self.extremes.map(|(least, most)| (least ^ self.sign, most ^ self.sign)).unzip();

@@ -39,7 +39,6 @@ pub(crate) struct WordsColumn {
     /// Page being filled: numbers of the texts that are present.
     page: Vec<u32>,
     presence: Option<Presence>,
-    page_rows: usize,
     /// For each word of the current batch, its number in the dictionary.
     known: Vec<u32>,
 }
@@ -53,7 +52,6 @@ impl WordsColumn {
             numbers: HashMap::new(),
             texts: Vec::new(),
             page: Vec::new(),
-            page_rows: 0,
             known: Vec::new(),
         }
     }
@@ -69,13 +67,13 @@ impl WordsColumn {
     pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], packer: &mut Packer) -> Result<()> {
         self.known.clear();
         self.known.resize(texts.len(), UNKNOWN);
-        self.page.reserve(keys.len().min(PAGE_ROWS - self.page_rows));
+        self.page.reserve(keys.len().min(PAGE_ROWS - self.pages.open_rows));
         let mut at = 0;
         while at < keys.len() {
-            let end = keys.len().min(at + PAGE_ROWS - self.page_rows);
+            let end = keys.len().min(at + PAGE_ROWS - self.pages.open_rows);
             keys[at..end].chunks(64).for_each(|keys| self.take(keys, texts));
-            self.page_rows += end - at;
-            if self.page_rows == PAGE_ROWS {
+            self.pages.open_rows += end - at;
+            if self.pages.open_rows == PAGE_ROWS {
                 self.end_page(packer)?;
             }
             at = end;
@@ -146,16 +144,15 @@ impl WordsColumn {
         let width = width_of(self.numbers.len());
         raw.push(width as u8);
         pack(&self.page, width, &mut raw);
-        self.pages.push(packer.compressed(&raw)?, raw.len(), self.page_rows);
+        self.pages.push(packer.compressed(&raw)?, raw.len());
         packer.raw = raw;
         self.page.clear();
-        self.page_rows = 0;
         Ok(())
     }
 
     /// Returns the bytes of the column, dictionary first, and the metadata that the file needs.
     pub(crate) fn close(mut self, packer: &mut Packer) -> Result<(Bytes, ColumnCloseResult)> {
-        if self.page_rows > 0 {
+        if self.pages.open_rows > 0 {
             self.end_page(packer)?;
         }
         if self.numbers.is_empty() {

@@ -49,7 +49,7 @@ impl Runner<'_, '_, '_> {
         let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let symbols = &self.arm.symbols;
         let protocol = self.arm.protocol;
-        link.queue(&command.statement, index, protocol, &self.state.scope, |v| symbols.name(v));
+        link.queue(&command.statement, index, protocol, &self.state.scope, symbols);
         link.queue_sync();
         link.send()?;
         let mut reply = Ok(NONE);

@@ -6,13 +6,15 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use dyno_script::{Scope, Sql, Symbols, VarId};
+use dyno_script::{Scope, Sql, Symbols};
 
 use crate::connection::Engine;
 use crate::reactor::Pulse;
 use crate::spec::Protocol;
+use crate::wire::buffer::Buffer;
+use crate::wire::flow::Flow;
 use crate::wire::link::{Capture, Event};
-use crate::wire::socket::Control;
+use crate::wire::socket::{Control, Socket};
 use crate::wire::{ServerError, WireError};
 use crate::{mysql, wire};
 
@@ -47,16 +49,32 @@ pub enum Link {
     Mariadb(Box<mysql::link::Link>),
 }
 
+/// Evaluates the same expression for the connection of either engine.
+macro_rules! either {
+    ($self:ident, $link:ident => $value:expr) => {
+        match $self {
+            Link::Postgres($link) => $value,
+            Link::Mariadb($link) => $value,
+        }
+    };
+}
+
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Postgres(link) => link.as_fd(),
-            Self::Mariadb(link) => link.as_fd(),
-        }
+        self.socket().as_fd()
     }
 }
 
 impl Link {
+    fn socket(&self) -> &Socket {
+        either!(self, link => link.socket())
+    }
+
+    #[inline]
+    fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
+        either!(self, link => link.incoming())
+    }
+
     /// Returns the session's number at the server, and the key for cancel requests, which is never 0.
     ///
     /// MariaDB has no such keys: there it is 1.
@@ -72,18 +90,12 @@ impl Link {
     /// # Errors
     /// The socket cannot be duplicated.
     pub fn control(&self) -> Result<Control, WireError> {
-        match self {
-            Self::Postgres(link) => link.control(),
-            Self::Mariadb(link) => link.control(),
-        }
+        self.socket().control()
     }
 
     /// Returns true while a transaction is open, even a failed one.
     pub fn in_transaction(&self) -> bool {
-        match self {
-            Self::Postgres(link) => link.in_transaction(),
-            Self::Mariadb(link) => link.in_transaction(),
-        }
+        either!(self, link => link.in_transaction())
     }
 
     /// Returns the number of bytes that are queued and not yet sent; always 0 for MariaDB.
@@ -96,25 +108,15 @@ impl Link {
 
     /// Returns the buffer for results that the script keeps.
     pub fn capture(&mut self) -> &mut Capture {
-        match self {
-            Self::Postgres(link) => &mut link.capture,
-            Self::Mariadb(link) => &mut link.capture,
-        }
+        either!(self, link => &mut link.capture)
     }
 
     /// Queues a command; `id` is its number in the arm. Prepares the statement first if the protocol needs it.
     #[inline]
-    pub fn queue<'a>(
-        &mut self,
-        statement: &Statement,
-        id: usize,
-        protocol: Protocol,
-        scope: &Scope,
-        name: impl Fn(VarId) -> &'a str,
-    ) {
+    pub fn queue(&mut self, statement: &Statement, id: usize, protocol: Protocol, scope: &Scope, symbols: &Symbols) {
         match (self, statement) {
-            (Self::Postgres(link), Statement::Postgres(own)) => link.queue(own, id, protocol, scope, name),
-            (Self::Mariadb(link), Statement::Mariadb(own)) => link.queue(own, id, protocol, scope, name),
+            (Self::Postgres(link), Statement::Postgres(own)) => link.queue(own, id, protocol, scope, symbols),
+            (Self::Mariadb(link), Statement::Mariadb(own)) => link.queue(own, id, protocol, scope, symbols),
             // An arm has one engine: its connection and its commands are made from the same specification.
             _ => debug_assert!(false, "a command of another engine"),
         }
@@ -122,10 +124,7 @@ impl Link {
 
     /// Marks a command as not prepared, so that it is prepared again before its next use.
     pub fn forget(&mut self, id: usize) {
-        match self {
-            Self::Postgres(link) => link.forget(id),
-            Self::Mariadb(link) => link.forget(id),
-        }
+        either!(self, link => link.forget(id));
     }
 
     /// Queues the end of a batch (`Sync`); does nothing for MariaDB, which answers each command separately.
@@ -149,10 +148,7 @@ impl Link {
     /// The connection is lost.
     #[inline]
     pub fn send(&mut self) -> Result<(), WireError> {
-        match self {
-            Self::Postgres(link) => link.send(),
-            Self::Mariadb(link) => link.send(),
-        }
+        either!(self, link => link.send())
     }
 
     /// Waits for the next event; an error message that ends the connection is returned as [`WireError::Server`].
@@ -161,9 +157,12 @@ impl Link {
     /// The connection is lost, or the server violates the protocol.
     #[inline]
     pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
-        match self {
-            Self::Postgres(link) => link.event(pulse).await,
-            Self::Mariadb(link) => link.event(pulse).await,
+        loop {
+            if let Some(event) = either!(self, link => link.step())? {
+                return Ok(event);
+            }
+            let (flow, buffer, socket) = self.incoming();
+            while !flow.receive(buffer, socket, pulse).await? {}
         }
     }
 
@@ -172,10 +171,7 @@ impl Link {
     /// Needed after the session has waited on its other connections: an event of this connection could have been
     /// consumed there.
     pub fn doubt(&mut self) {
-        match self {
-            Self::Postgres(link) => link.doubt(),
-            Self::Mariadb(link) => link.doubt(),
-        }
+        self.incoming().0.doubt();
     }
 
     /// Runs SQL as text; returns the server's error if the SQL failed, otherwise `None`.
@@ -183,25 +179,25 @@ impl Link {
     /// # Errors
     /// The connection is lost.
     pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
-        match self {
-            Self::Postgres(link) => link.run(sql, pulse).await,
-            Self::Mariadb(link) => link.run(sql, pulse).await,
+        either!(self, link => link.queue_text(sql));
+        self.send()?;
+        let mut first = None;
+        loop {
+            match self.event(pulse).await? {
+                Event::Done { .. } => {}
+                Event::Failed(error) => first = first.or(Some(error)),
+                Event::Ready => return Ok(first),
+            }
         }
     }
 
     /// Makes the socket non-blocking; from now on a reactor waits for it.
     pub fn unblock(&mut self) {
-        match self {
-            Self::Postgres(link) => link.unblock(),
-            Self::Mariadb(link) => link.unblock(),
-        }
+        self.incoming().2.set_patience(None);
     }
 
     /// Tells the server that the session ends, and closes the connection.
     pub fn terminate(self) {
-        match self {
-            Self::Postgres(link) => link.terminate(),
-            Self::Mariadb(link) => link.terminate(),
-        }
+        either!(self, link => link.terminate());
     }
 }

@@ -28,7 +28,7 @@ impl Runner<'_, '_, '_> {
             let error = "\\gset and \\aset do not work inside a pipeline".to_owned();
             return self.failure(Ok(Err(ServerError::ours("0A000", error).into())), index);
         }
-        link.queue(&command.statement, index, protocol, &self.state.scope, |v| symbols.name(v));
+        link.queue(&command.statement, index, protocol, &self.state.scope, symbols);
         self.out.batch.items.push(Item::Command(index));
         if link.queued() < WINDOW_BYTES {
             return Ended::Well;

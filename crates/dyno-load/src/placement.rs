@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-use crate::wake::bind;
+use crate::wake::{bind, cores};
 
 /// Time for which a thread computes to keep its processor busy.
 const BUSY: Duration = Duration::from_micros(150);
@@ -31,7 +31,7 @@ type Number = [u8; size_of::<usize>()];
 #[must_use]
 pub fn placement(trials: u32) -> Option<(f64, f64, f64)> {
     let allowed = sched_getaffinity(None).ok()?;
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+    let mut cores = cores()?.into_iter();
     let (here, there) = (cores.next()?, cores.next()?);
     let (mut sleeper, theirs) = UnixStream::pair().ok()?;
     let (mut spinner, spins) = UnixStream::pair().ok()?;
@@ -121,8 +121,7 @@ mod tests {
 
     #[test]
     fn a_bound_thread_runs_where_it_is_bound() {
-        let allowed = sched_getaffinity(None).unwrap();
-        for core in (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)) {
+        for core in cores().unwrap() {
             let found = thread::spawn(move || {
                 bind(core).unwrap();
                 sched_getcpu()

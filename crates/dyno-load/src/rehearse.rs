@@ -52,8 +52,8 @@ fn talk(bytes: &[u8], engine: &str) {
     let _ = finish(link.run("select 1", &Pulse::blocking()));
     let _ = columns(&link.capture().row).count();
     let _ = column_names(&link.capture().description);
-    if let Some((statement, scope)) = command(spec.engine) {
-        link.queue(&statement, 0, Protocol::Prepared, &scope, |_| "v");
+    if let Some((statement, compiler, scope)) = command(spec.engine) {
+        link.queue(&statement, 0, Protocol::Prepared, &scope, compiler.symbols());
         link.queue_sync();
         let _ = link.send();
     }
@@ -66,8 +66,8 @@ fn talk(bytes: &[u8], engine: &str) {
     }
 }
 
-/// Returns a command with one parameter, and a scope with the parameter's value.
-fn command(engine: Engine) -> Option<(Statement, Scope)> {
+/// Returns a command with one parameter, its compiler, and a scope with the parameter's value.
+fn command(engine: Engine) -> Option<(Statement, Compiler, Scope)> {
     let mut compiler = Compiler::new();
     let script = compiler.compile("rehearsal", "\\set v 7\nselect :v;").ok()?;
     let sql = script.commands.iter().find_map(|command| match command {
@@ -76,7 +76,7 @@ fn command(engine: Engine) -> Option<(Statement, Scope)> {
     })?;
     let mut scope = Scope::new(compiler.symbols());
     scope.set(*sql.params.first()?, Value::Int(7));
-    Some((Statement::new(engine, "s", sql, compiler.symbols()).ok()?, scope))
+    Some((Statement::new(engine, "s", sql, compiler.symbols()).ok()?, compiler, scope))
 }
 
 /// Returns what a correct MariaDB server sends, one entry for each login method: the seed inputs of the fuzzer.

@@ -7,10 +7,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
-
 use crate::clock;
-use crate::wake::bind;
+use crate::wake::{bind, cores};
 
 /// Number of pairs of measurements; the result is their median.
 const TURNS: usize = 5;
@@ -21,8 +19,7 @@ const ENTRIES: usize = 1 << 14;
 /// while they are idle; `None` with fewer than two processors, or where a thread cannot be bound to one.
 #[must_use]
 pub fn busy_ratio(steps: u32) -> Option<f64> {
-    let allowed = sched_getaffinity(None).ok()?;
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
+    let cores = cores()?;
     let (&first, others) = cores.split_first()?;
     if others.is_empty() {
         return None;
@@ -115,8 +112,7 @@ mod tests {
 
     #[test]
     fn twice_the_steps_take_about_twice_the_time() {
-        let allowed = sched_getaffinity(None).unwrap();
-        let core = (0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core)).unwrap();
+        let core = cores().unwrap()[0];
         let least = |steps| (0..7).filter_map(|_| timed(core, &[], steps)).min().unwrap() as f64;
         let ratio = least(400_000) / least(200_000);
         assert!((1.5..3.0).contains(&ratio), "{ratio}");

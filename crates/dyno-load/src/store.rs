@@ -77,7 +77,7 @@ impl Runner<'_, '_, '_> {
         link.capture().too_long = false;
         link.capture().description.clear();
         let protocol = self.arm.protocol;
-        link.queue(&command.statement, index, protocol, &self.state.scope, |v| symbols.name(v));
+        link.queue(&command.statement, index, protocol, &self.state.scope, symbols);
         link.queue_sync();
         link.send()
     }

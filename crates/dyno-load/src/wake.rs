@@ -19,8 +19,7 @@ const TURNS: usize = 5;
 /// and as many between two; `None` with fewer than two cores, or where a thread cannot be bound to one.
 #[must_use]
 pub fn wake_cost_ns(messages: u32) -> Option<u64> {
-    let allowed = sched_getaffinity(None).ok()?;
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+    let mut cores = cores()?.into_iter();
     let (one, other) = (cores.next()?, cores.next()?);
     let mut costs = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
@@ -60,6 +59,12 @@ fn pass(one: usize, other: usize, messages: u32) -> Option<u64> {
     })
 }
 
+/// Returns the cores on which this thread may run.
+pub(crate) fn cores() -> Option<Vec<usize>> {
+    let allowed = sched_getaffinity(None).ok()?;
+    Some((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())
+}
+
 /// Binds this thread to a core.
 pub(crate) fn bind(core: usize) -> Option<()> {
     let mut only = CpuSet::new();
@@ -82,8 +87,7 @@ mod tests {
 
     #[test]
     fn a_message_costs_cpu_time_on_one_core_and_on_two() {
-        let allowed = sched_getaffinity(None).unwrap();
-        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
+        let cores = cores().unwrap();
         assert!(pass(cores[0], cores[0], 200).is_some_and(|ns| ns > 500));
         assert!(pass(cores[0], *cores.last().unwrap(), 200).is_some_and(|ns| ns > 500));
     }

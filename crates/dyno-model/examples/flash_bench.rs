@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release -p dyno-model --example flash_bench [writes] [rounds]`
 
+mod common;
+
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
@@ -37,14 +39,6 @@ impl Observer for Loop {
     }
 }
 
-/// Returns the CPU time of this process so far [s], or the wall-clock time since `since` if the system does not report
-/// CPU time.
-fn cpu_s(since: Instant) -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
-    ns.filter(|&ns| ns > 0).map_or(since.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
-}
-
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let writes = numbers.next().unwrap_or(2_000_000);
@@ -60,12 +54,12 @@ fn main() {
             left: Cell::new(writes),
             me: me.clone(),
         });
-        let start_s = cpu_s(clock);
+        let start_s = common::cpu_s(clock);
         (0..32).for_each(|_| load.next());
         while load.left.get() > 0 {
             simulation.run_until(simulation.now_ns() + 1_000_000_000).expect("no deadlock");
         }
-        best = best.max(writes as f64 / (cpu_s(clock) - start_s));
+        best = best.max(writes as f64 / (common::cpu_s(clock) - start_s));
         amplification = card.counts().amplification();
         events = simulation.events();
     }

@@ -8,6 +8,8 @@
 //!
 //! `cargo run --release -p dyno-model --example kernel_bench [customers] [rounds]`
 
+mod common;
+
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -250,14 +252,6 @@ fn customers(customers: u64) -> u64 {
 
 type Style = (&'static str, fn(u64) -> u64);
 
-/// Returns the CPU time of this process so far [s], or the wall-clock time since `since` if the system does not report
-/// CPU time.
-fn cpu_s(since: Instant) -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
-    ns.filter(|&ns| ns > 0).map_or(since.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
-}
-
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let count = numbers.next().unwrap_or(1_000_000);
@@ -269,9 +263,9 @@ fn main() {
     let clock = Instant::now();
     for _ in 0..rounds {
         for (i, (_, run)) in styles.iter().enumerate() {
-            let start_s = cpu_s(clock);
+            let start_s = common::cpu_s(clock);
             means_ms[i] = run(count) as f64 / count as f64 / 1e6;
-            best[i] = best[i].max(2.0 * count as f64 / (cpu_s(clock) - start_s));
+            best[i] = best[i].max(2.0 * count as f64 / (common::cpu_s(clock) - start_s));
         }
     }
     let fields: Vec<String> =

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use dyno_evidence::read_calls;
 use dyno_model::device::partition::Partition;
 use dyno_model::device::{Device, Done, Request};
-use dyno_model::kernel::{Simulation, StationReport};
+use dyno_model::kernel::Simulation;
 use dyno_model::machine::{Machine, MachineError, built_in};
 use dyno_model::run::{Control, Run};
 use dyno_model::workload::{Stop, Workload};
@@ -124,10 +124,6 @@ impl Device for Kept {
     fn submit(&self, request: Request, _: Done) {
         self.0.borrow_mut().push(request);
     }
-    fn reports(&self) -> Vec<StationReport> {
-        Vec::new()
-    }
-    fn reset(&self) {}
 }
 
 struct Nobody;

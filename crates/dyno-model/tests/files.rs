@@ -11,9 +11,11 @@ use dyno_model::kernel::sample::Times;
 use dyno_model::machine::Machine;
 use dyno_model::postgres::cached::Relation;
 use dyno_model::postgres::counts::Counts;
-use dyno_model::postgres::{Devices, Load, Outcome, PostgresParameters, Script, Statement, Step, Wait, run_on};
+use dyno_model::postgres::{Devices, Load, Outcome, PostgresParameters, Statement, Wait, run_on};
 
+use crate::common;
 use crate::common::instance::{constant, station};
+use crate::common::postgres::{near, quiet, rate, step};
 
 fn counts(given: &[(u64, f64)]) -> Counts {
     Counts { count: given.iter().map(|own| own.0).collect(), share: given.iter().map(|own| own.1).collect() }
@@ -25,16 +27,10 @@ fn bare(cpu_us: f64, statement: Statement) -> PostgresParameters {
         cores: 64,
         flush_us: 0.0,
         latch_us: 0.0,
-        client_us: 0.0,
-        client_threads: 4_096,
-        cpu_sigma: 0.0,
-        delay: constant(0.0),
-        wal_writer_delay_ms: 10_000.0,
         read_us: 0.0,
         write_us: 0.0,
         temp_us: 0.0,
-        statements: vec![Statement { user_us: cpu_us, ..statement }],
-        ..PostgresParameters::default()
+        ..quiet(Statement { user_us: cpu_us, ..statement })
     }
 }
 
@@ -43,9 +39,7 @@ fn reading(given: &[(u64, f64)]) -> Statement {
 }
 
 fn load(sessions: u32, transactions: u64) -> Load {
-    let step = Step { statement: 0, wal_bytes: vec![], lock: None, commits: true, pause_us: 0.0 };
-    let scripts = vec![Script { weight: 1, steps: vec![step] }];
-    Load { sessions, transactions, warmup: transactions / 20, limit_s: 1e4, scripts }
+    common::postgres::load(sessions, transactions, vec![step(None, true)])
 }
 
 /// Runs a load with the log on a device with write times of 1 ms, and the data files on a device with this many servers
@@ -57,14 +51,6 @@ fn outcome(parameters: &PostgresParameters, (servers, read, write): (u64, Times,
     parameters.check().unwrap();
     load.check(parameters.statements.len()).unwrap();
     run_on(&simulation, parameters, &Devices { log, temp: Rc::clone(&data), data }, load).unwrap()
-}
-
-fn rate(outcome: &Outcome) -> f64 {
-    outcome.transactions as f64 / (outcome.elapsed_ns as f64 / 1e9)
-}
-
-fn near(found: f64, expected: f64, share: f64) {
-    assert!((found / expected - 1.0).abs() < share, "{found} instead of {expected}");
 }
 
 fn waits(outcome: &Outcome, wait: Wait) -> f64 {

@@ -107,6 +107,11 @@ fn quiet() -> FlashParameters {
     FlashParameters { capacity_mb: 64, start: Start::Fresh, ..FlashParameters::default() }
 }
 
+/// Returns a small card with a small buffer, whose firmware takes no time.
+fn small() -> FlashParameters {
+    FlashParameters { capacity_mb: 256, buffer_pages: 256, firmware_us: 0.0, ..FlashParameters::default() }
+}
+
 /// Returns the latencies of requests that are sent one after the other, with a pause of `gap_ns` between them [ns].
 fn one_by_one(parameters: FlashParameters, requests: Vec<Request>, gap_ns: u64) -> Vec<u64> {
     let simulation = Simulation::new(5);
@@ -171,15 +176,7 @@ fn small_log_blocks_are_several_times_slower_than_whole_pages() {
 #[test]
 fn sustained_random_writes_run_at_the_pace_of_the_dies() {
     let simulation = Simulation::new(6);
-    let parameters = FlashParameters {
-        capacity_mb: 256,
-        buffer_pages: 256,
-        link_mb_s: 1e6,
-        command_us: 0.0,
-        firmware_us: 0.0,
-        idle_collect_blocks: 0,
-        ..FlashParameters::default()
-    };
+    let parameters = FlashParameters { link_mb_s: 1e6, command_us: 0.0, idle_collect_blocks: 0, ..small() };
     let dies = parameters.dies as f64;
     let card = Flash::new(&simulation, "card", parameters);
     let device: Rc<dyn Device> = card.clone();
@@ -198,16 +195,8 @@ fn sustained_random_writes_run_at_the_pace_of_the_dies() {
 fn a_full_card_is_dramatically_slower_than_a_fresh_one() {
     let rate = |start| {
         let simulation = Simulation::new(7);
-        let parameters = FlashParameters {
-            capacity_mb: 256,
-            over_provisioning_ratio: 0.1,
-            buffer_pages: 256,
-            link_mb_s: 1e4,
-            command_us: 1.0,
-            firmware_us: 0.0,
-            start,
-            ..FlashParameters::default()
-        };
+        let parameters =
+            FlashParameters { over_provisioning_ratio: 0.1, link_mb_s: 1e4, command_us: 1.0, start, ..small() };
         let device: Rc<dyn Device> = Flash::new(&simulation, "card", parameters);
         closed_loop(&simulation, &device, 32, 1_000, random_page_write);
         32e12 / simulation.now_ns() as f64

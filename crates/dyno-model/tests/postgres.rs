@@ -9,37 +9,16 @@ use dyno_model::formula::mva;
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
 use dyno_model::postgres::load::Lock;
-use dyno_model::postgres::{Load, Outcome, PostgresParameters, Script, Statement, Step, Wait, run};
+use dyno_model::postgres::{Load, Outcome, PostgresParameters, Statement, Step, Wait, run};
 
 use crate::common::instance::{constant, station};
+use crate::common::postgres::{load, near, quiet, rate, step};
 use crate::redo::chain;
 
 /// Returns a server whose statements cost `cpu_us` and insert `wal_bytes`, without any other cost.
 fn bare(cores: u64, cpu_us: f64, wal_bytes: f64) -> PostgresParameters {
     let statement = Statement { user_us: cpu_us, wal_bytes, ..Statement::default() };
-    PostgresParameters {
-        cores,
-        flush_us: 0.0,
-        lock_us: 0.0,
-        latch_us: 0.0,
-        client_us: 0.0,
-        client_threads: 4_096,
-        cpu_sigma: 0.0,
-        delay: constant(0.0),
-        // No log writer of its own: its flushes would be shared by commits.
-        wal_writer_delay_ms: 10_000.0,
-        statements: vec![statement],
-        ..PostgresParameters::default()
-    }
-}
-
-fn step(lock: Option<Lock>, commits: bool) -> Step {
-    Step { statement: 0, wal_bytes: vec![], lock, commits, pause_us: 0.0 }
-}
-
-fn load(sessions: u32, transactions: u64, steps: Vec<Step>) -> Load {
-    let scripts = vec![Script { weight: 1, steps }];
-    Load { sessions, transactions, warmup: transactions / 20, limit_s: 1e4, scripts }
+    PostgresParameters { cores, flush_us: 0.0, lock_us: 0.0, latch_us: 0.0, ..quiet(statement) }
 }
 
 fn outcome(parameters: &PostgresParameters, write: Times, load: &Load) -> Outcome {
@@ -47,14 +26,6 @@ fn outcome(parameters: &PostgresParameters, write: Times, load: &Load) -> Outcom
     let device: Rc<dyn Device> = station(&simulation, "log", 1, (constant(1.0), write));
     load.check(parameters.statements.len()).unwrap();
     run(&simulation, parameters, &device, load).unwrap()
-}
-
-fn rate(outcome: &Outcome) -> f64 {
-    outcome.transactions as f64 / (outcome.elapsed_ns as f64 / 1e9)
-}
-
-fn near(found: f64, expected: f64, share: f64) {
-    assert!((found / expected - 1.0).abs() < share, "{found} instead of {expected}");
 }
 
 #[test]

@@ -6,25 +6,17 @@ use std::rc::Rc;
 use dyno_model::device::Device;
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
-use dyno_model::postgres::{Load, Outcome, PostgresParameters, Script, Statement, Step, run};
+use dyno_model::postgres::{Outcome, PostgresParameters, Statement, run};
 
 use crate::common::instance::{constant, station};
+use crate::common::postgres::{load, near, quiet, rate, step};
 
 const SERVICE_US: f64 = 100.0;
 
 /// Returns a server that only computes, on two processors.
 fn computing(factor: f64, think: Times) -> PostgresParameters {
-    let mut parameters = PostgresParameters {
-        cores: 2,
-        client_us: 0.0,
-        client_threads: 4_096,
-        cpu_sigma: 0.0,
-        delay: constant(0.0),
-        think,
-        wal_writer_delay_ms: 10_000.0,
-        statements: vec![Statement { user_us: SERVICE_US, ..Statement::default() }],
-        ..PostgresParameters::default()
-    };
+    let mut parameters =
+        PostgresParameters { cores: 2, think, ..quiet(Statement { user_us: SERVICE_US, ..Statement::default() }) };
     parameters.scheduler.sibling_factor = factor;
     // A process takes an idle processor if there is one.
     parameters.scheduler.search_by_utilisation = false;
@@ -38,18 +30,7 @@ fn outcome(parameters: &PostgresParameters, sessions: u32, transactions: u64) ->
 fn seeded(seed: u64, parameters: &PostgresParameters, sessions: u32, transactions: u64) -> Outcome {
     let simulation = Simulation::new(seed);
     let device: Rc<dyn Device> = station(&simulation, "log", 1, (constant(1.0), constant(1.0)));
-    let step = Step { statement: 0, wal_bytes: vec![], lock: None, commits: false, pause_us: 0.0 };
-    let scripts = vec![Script { weight: 1, steps: vec![step] }];
-    let load = Load { sessions, transactions, warmup: transactions / 20, limit_s: 1e4, scripts };
-    run(&simulation, parameters, &device, &load).unwrap()
-}
-
-fn rate(outcome: &Outcome) -> f64 {
-    outcome.transactions as f64 / (outcome.elapsed_ns as f64 / 1e9)
-}
-
-fn near(found: f64, expected: f64, share: f64) {
-    assert!((found / expected - 1.0).abs() < share, "{found} instead of {expected}");
+    run(&simulation, parameters, &device, &load(sessions, transactions, vec![step(None, false)])).unwrap()
 }
 
 #[test]

@@ -16,6 +16,8 @@ use dyno_proxy::server_log::text::Head;
 use dyno_proxy::server_log::{Form, Import, csvlog, jsonlog, syslog, text};
 use proptest::prelude::*;
 
+use crate::some_words;
+
 const PREFIX: &str = r"(?P<m>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [A-Z]{3}) \[(?P<p>\d+)\] ";
 const PIECE: &str = r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) \S+ (?P<who>[a-z]+\[\d{1,10}\]): (?:\[(?P<number>\d+)-(?P<piece>\d+)\] ?)?";
 const STAMP: &str = "2026-11-21 00:59:57.437 UTC";
@@ -106,22 +108,12 @@ fn written(form: Form, statements: &[Statement]) -> Vec<u8> {
 }
 
 fn some_text() -> impl Strategy<Value = String> {
-    let words = prop::sample::select(vec![
-        "select",
-        " ",
-        "\n",
-        "\t",
-        "'",
+    some_words(&[
         "''",
-        "\"",
-        ",",
         ": ",
         "$1",
         " = ",
         "NULL",
-        "a",
-        "ü",
-        "\\",
         "LOG:  ",
         "DETAIL:  ",
         "2026-11-21 00:59:57.437 UTC [28] LOG:  ",
@@ -131,8 +123,7 @@ fn some_text() -> impl Strategy<Value = String> {
         "{",
         "}",
         "...",
-    ]);
-    prop::collection::vec(words, 0..12).prop_map(|words| words.concat())
+    ])
 }
 
 fn some_statements() -> impl Strategy<Value = Vec<Statement>> {

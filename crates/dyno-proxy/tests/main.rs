@@ -10,6 +10,12 @@ use dyno_proxy::framing::{Framer, Rubbish};
 use dyno_proxy::opening::{Opening, message, opening, without_channel_binding};
 use proptest::prelude::*;
 
+/// Returns texts of words that quoting has to bear in every log, and of the log's own words.
+fn some_words(own: &[&'static str]) -> impl Strategy<Value = String> + use<> {
+    let words = ["select", " ", "\n", "\t", "'", "\"", ",", "a", "ü", "\\"];
+    prop::collection::vec(prop::sample::select([&words, own].concat()), 0..12).prop_map(|words| words.concat())
+}
+
 fn seen(pieces: &[&[u8]], keep: usize) -> Vec<(u8, usize, Vec<u8>)> {
     let (mut framer, mut seen) = (Framer::default(), Vec::new());
     for piece in pieces {

@@ -347,8 +347,8 @@ pub(crate) fn stats_pairs<'py>(
         let rho = spearman(&x, &y);
         let tau = with_tau.then(|| kendall(&x, &y));
         json!({
-            "n": moments.count, "mean_x": moments.mean_x, "mean_y": moments.mean_y,
-            "xx": moments.xx, "yy": moments.yy, "xy": moments.xy,
+            "n": moments.x.count, "mean_x": moments.x.mean, "mean_y": moments.y.mean,
+            "xx": moments.x.m2, "yy": moments.y.m2, "xy": moments.xy,
             "r": moments.correlation(), "rho": rho.rho, "s": rho.s, "ties": rho.ties,
             "tau": tau.map(|t| json!({
                 "score": t.score.to_string(), "tau": t.tau,

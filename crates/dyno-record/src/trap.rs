@@ -30,9 +30,8 @@ unsafe extern "C" {
     fn dyno_record_stepped();
 }
 
-/// Number of calls per repetition; the cheapest of [`GOES`] repetitions counts.
+/// Number of calls per repetition; the cheapest repetition counts.
 const CALLS: u64 = 500;
-const GOES: usize = 3;
 
 /// CPU time that a probe costs per note [ns].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,13 +46,11 @@ pub struct Trap {
 
 type Own = unsafe extern "C" fn();
 
-fn calls_ns(own: Own) -> u64 {
-    let begin = perf::clock(libc::CLOCK_THREAD_CPUTIME_ID);
+fn call(own: Own) {
     for _ in 0..CALLS {
         // SAFETY: two instructions of this program that change no register that a caller relies on.
         unsafe { own() }
     }
-    perf::clock(libc::CLOCK_THREAD_CPUTIME_ID) - begin
 }
 
 /// Measures the cost of a probe on each kind of instruction; `kind` is the kernel's number of the uprobe type.
@@ -80,15 +77,11 @@ pub fn measure(_: u32) -> io::Result<Trap> {
 fn cost_ns(kind: u32, own: Own) -> io::Result<u64> {
     let (path, offset) =
         place(own as *const () as u64).ok_or_else(|| io::Error::other("our own code is not in our memory map"))?;
-    let free = (0..GOES).map(|_| calls_ns(own)).min().unwrap_or(0);
+    let free = perf::cheapest_ns(|| call(own), || 0);
     let event = Event::open(&Source::Probe(kind, &path, offset), Scope { pid: 0, cpu: -1 }, None)?;
     let mut ring = Ring::of(&event, 64)?;
     event.enable()?;
-    let mut best = u64::MAX;
-    for _ in 0..GOES {
-        best = best.min(calls_ns(own));
-        ring.drain(&|_| (false, false), &mut Vec::new());
-    }
+    let best = perf::cheapest_ns(|| call(own), || ring.drain(&|_| (false, false), &mut Vec::new()));
     Ok(best.saturating_sub(free) / CALLS)
 }
 

@@ -1,21 +1,15 @@
 //! Moments of pairs, mergeable without loss of digits: the input of a correlation or of a straight-line fit.
 
-use crate::moments::total;
+use crate::moments::Moments;
 
-/// Count, means, sums of squared deviations of x and of y, and sum of the products of their deviations.
+/// Moments of x and of y, and sum of the products of their deviations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Comoments {
-    /// Number of pairs.
-    pub count: u64,
-    /// Mean of x; 0 without pairs.
-    pub mean_x: f64,
-    /// Mean of y.
-    pub mean_y: f64,
-    /// Sum of `(x - mean_x)^2`.
-    pub xx: f64,
-    /// Sum of `(y - mean_y)^2`.
-    pub yy: f64,
-    /// Sum of `(x - mean_x)(y - mean_y)`.
+    /// Moments of x; their count is the number of pairs.
+    pub x: Moments,
+    /// Moments of y.
+    pub y: Moments,
+    /// Sum of `(x - mean of x)(y - mean of y)`.
     pub xy: f64,
 }
 
@@ -27,54 +21,31 @@ impl Comoments {
         if count == 0 {
             return Self::default();
         }
-        let (x, y, size) = (&x[..count], &y[..count], count as f64);
-        let mean = |side: &[f64]| {
-            let first = side.iter().sum::<f64>() / size;
-            first + total(side.iter().map(|value| value - first)) / size
-        };
-        let (mean_x, mean_y) = (mean(x), mean(y));
-        let (mut rest_x, mut rest_y) = (0.0, 0.0);
-        let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
-        for (from_x, from_y) in x.iter().map(|v| v - mean_x).zip(y.iter().map(|v| v - mean_y)) {
+        let (x, y) = (&x[..count], &y[..count]);
+        let (of_x, of_y) = (Moments::of(x), Moments::of(y));
+        let (mut rest_x, mut rest_y, mut xy) = (0.0, 0.0, 0.0);
+        for (from_x, from_y) in x.iter().map(|v| v - of_x.mean).zip(y.iter().map(|v| v - of_y.mean)) {
             rest_x += from_x;
             rest_y += from_y;
-            xx += from_x * from_x;
-            yy += from_y * from_y;
             xy += from_x * from_y;
         }
-        Self {
-            count: count as u64,
-            mean_x,
-            mean_y,
-            xx: xx - rest_x * rest_x / size,
-            yy: yy - rest_y * rest_y / size,
-            xy: xy - rest_x * rest_y / size,
-        }
+        Self { x: of_x, y: of_y, xy: xy - rest_x * rest_y / count as f64 }
     }
 
     /// Adds the pairs of another summary.
     pub fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
+        let (a, b) = (self.x.count as f64, other.x.count as f64);
+        if b > 0.0 {
+            let (u, v) = (other.x.mean - self.x.mean, other.y.mean - self.y.mean);
+            self.xy += other.xy + u * v * (a * b / (a + b));
         }
-        if self.count == 0 {
-            *self = *other;
-            return;
-        }
-        let (a, b) = (self.count as f64, other.count as f64);
-        let (share, both) = (b / (a + b), a * b / (a + b));
-        let (u, v) = (other.mean_x - self.mean_x, other.mean_y - self.mean_y);
-        self.count += other.count;
-        self.mean_x += u * share;
-        self.mean_y += v * share;
-        self.xx += other.xx + u * u * both;
-        self.yy += other.yy + v * v * both;
-        self.xy += other.xy + u * v * both;
+        self.x.merge(&other.x);
+        self.y.merge(&other.y);
     }
 
     /// Returns Pearson's r; `None` if x or y does not vary.
     pub fn correlation(&self) -> Option<f64> {
-        let scale = self.xx.sqrt() * self.yy.sqrt();
+        let scale = self.x.m2.sqrt() * self.y.m2.sqrt();
         (scale > 0.0).then(|| (self.xy / scale).clamp(-1.0, 1.0))
     }
 }
@@ -110,11 +81,11 @@ mod tests {
             let whole = Comoments::of(&x, &y);
             let mut merged = Comoments::of(&x[..cut], &y[..cut]);
             merged.merge(&Comoments::of(&x[cut..], &y[cut..]));
-            prop_assert_eq!(merged.count, whole.count);
-            let scale = (whole.xx * whole.yy).sqrt();
+            prop_assert_eq!(merged.x.count, whole.x.count);
+            let scale = (whole.x.m2 * whole.y.m2).sqrt();
             for (a, b, size) in [
-                (merged.mean_x, whole.mean_x, 1e6), (merged.mean_y, whole.mean_y, 1e3),
-                (merged.xx, whole.xx, whole.xx), (merged.yy, whole.yy, whole.yy),
+                (merged.x.mean, whole.x.mean, 1e6), (merged.y.mean, whole.y.mean, 1e3),
+                (merged.x.m2, whole.x.m2, whole.x.m2), (merged.y.m2, whole.y.m2, whole.y.m2),
                 (merged.xy, whole.xy, scale),
             ] {
                 prop_assert!((a - b).abs() <= 1e-10 * size.max(1.0), "{} {}", a, b);

@@ -1,20 +1,19 @@
 //! Logged-in connection to MariaDB: its prepared statements, and the events of a round trip.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use dyno_evidence::NONE;
-use dyno_script::{Scope, VarId};
+use dyno_script::{Scope, Symbols};
 
 use super::packet::{Packet, Packets, Reader};
 use super::result::{Column, binary_row, describe, text_row};
 use super::stage::Stage;
 use super::statement::{LAST_PREPARED, QUIT, Statement, write_close, write_command, write_file, write_text_query};
-use crate::reactor::Pulse;
 use crate::spec::Protocol;
+use crate::wire::buffer::Buffer;
 use crate::wire::flow::Flow;
 use crate::wire::link::{CAPTURE_BYTES_MAX, Capture, Event};
-use crate::wire::socket::{Control, Socket};
+use crate::wire::socket::Socket;
 use crate::wire::{ServerError, WireError};
 
 const OK: u8 = 0x00;
@@ -61,12 +60,6 @@ pub struct Link {
     pub capture: Capture,
 }
 
-impl AsFd for Link {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl Link {
     pub(super) fn new(
         socket: Socket,
@@ -101,12 +94,9 @@ impl Link {
         self.session
     }
 
-    /// Returns a handle that another thread can use to close the connection.
-    ///
-    /// # Errors
-    /// The socket cannot be duplicated.
-    pub fn control(&self) -> Result<Control, WireError> {
-        self.socket.control()
+    /// Returns the connection's socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Returns true if a transaction is open according to the server's last answer.
@@ -116,17 +106,10 @@ impl Link {
 
     /// Queues a command; `id` is its number in the arm. Prepares the statement first if the protocol needs it.
     #[inline]
-    pub fn queue<'a>(
-        &mut self,
-        statement: &Statement,
-        id: usize,
-        protocol: Protocol,
-        scope: &Scope,
-        name: impl Fn(VarId) -> &'a str,
-    ) {
+    pub fn queue(&mut self, statement: &Statement, id: usize, protocol: Protocol, scope: &Scope, symbols: &Symbols) {
         self.counts = !statement.is_control;
         if statement.is_control || protocol == Protocol::Simple {
-            statement.write_query(scope, name, &mut self.out);
+            statement.write_query(scope, symbols, &mut self.out);
             (self.stage, self.running) = (Stage::Head, None);
             return;
         }
@@ -173,28 +156,18 @@ impl Link {
         sent.map_err(Into::into)
     }
 
-    /// Waits for the next event; an error message that ends the connection is returned as [`WireError::Server`].
-    ///
-    /// # Errors
-    /// The connection is lost, or the server violates the protocol.
+    /// Returns what receives bytes: how to read, where to, and where from.
     #[inline]
-    pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
-        loop {
-            if let Some(event) = self.step()? {
-                return Ok(event);
-            }
-            while !self.flow.receive(self.packets.buffer(), &mut self.socket, pulse).await? {}
-        }
-    }
-
-    /// Makes the next read check the socket even without an event; see [`Link::doubt`](crate::link::Link::doubt).
-    pub fn doubt(&mut self) {
-        self.flow.doubt();
+    pub fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
+        (&mut self.flow, &mut self.packets.buffer, &mut self.socket)
     }
 
     /// Returns the next event in the received bytes, or `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// The server violates the protocol, or an error message ends the connection ([`WireError::Server`]).
     #[inline]
-    fn step(&mut self) -> Result<Option<Event>, WireError> {
+    pub fn step(&mut self) -> Result<Option<Event>, WireError> {
         if self.stage == Stage::Done {
             self.stage = Stage::Idle;
             return Ok(Some(Event::Ready));
@@ -377,27 +350,10 @@ impl Link {
         }
     }
 
-    /// Runs SQL as text; returns the server's error if the SQL failed, otherwise `None`.
-    ///
-    /// # Errors
-    /// The connection is lost, or the server violates the protocol.
-    pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
+    /// Queues SQL as text.
+    pub fn queue_text(&mut self, sql: &str) {
         write_text_query(sql, &mut self.out);
         (self.stage, self.running) = (Stage::Head, None);
-        self.send()?;
-        let mut first = None;
-        loop {
-            match self.event(pulse).await? {
-                Event::Done { .. } => {}
-                Event::Failed(error) => first = first.or(Some(error)),
-                Event::Ready => return Ok(first),
-            }
-        }
-    }
-
-    /// Makes the socket non-blocking; from now on a reactor waits for it.
-    pub fn unblock(&mut self) {
-        self.socket.set_patience(None);
     }
 
     /// Tells the server that the session ends, and closes the connection.

@@ -103,7 +103,7 @@ impl Login<'_> {
     fn receive(&mut self) -> Result<Vec<u8>, WireError> {
         loop {
             let Some(packet) = self.packets.next(|_| usize::MAX)? else {
-                self.packets.buffer().fill(&mut self.socket)?;
+                self.packets.buffer.fill(&mut self.socket)?;
                 continue;
             };
             self.number = packet.number.wrapping_add(1);
@@ -152,8 +152,8 @@ impl Login<'_> {
         Ok((self, agreed))
     }
 
-    fn encrypted(mut self, config: &Arc<ClientConfig>) -> Result<Self, WireError> {
-        if !self.packets.buffer().is_empty() {
+    fn encrypted(self, config: &Arc<ClientConfig>) -> Result<Self, WireError> {
+        if !self.packets.buffer.is_empty() {
             return Err(WireError::Protocol("bytes in the clear where TLS begins".into()));
         }
         Ok(Self { socket: self.socket.encrypt(self.spec, config)?, private: true, ..self })

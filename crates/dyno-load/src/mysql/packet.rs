@@ -30,10 +30,11 @@ pub struct Packet {
     pub cut: bool,
 }
 
-/// Incoming packets of one connection; the caller reads the bytes into [`Packets::buffer`].
+/// Incoming packets of one connection; the caller reads the bytes into its buffer.
 #[derive(Debug)]
 pub struct Packets {
-    buffer: Buffer,
+    /// Received bytes.
+    pub buffer: Buffer,
     limit: usize,
     /// True if the next packet continues the previous one.
     goes_on: bool,
@@ -97,12 +98,6 @@ impl Packets {
     #[inline]
     pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
         self.buffer.bytes(body)
-    }
-
-    /// Returns the buffer of received bytes.
-    #[inline]
-    pub fn buffer(&mut self) -> &mut Buffer {
-        &mut self.buffer
     }
 }
 

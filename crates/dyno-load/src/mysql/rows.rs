@@ -57,7 +57,7 @@ impl RowSession {
         // `LOAD DATA LOCAL` is offered only if there is a feed; the bytes that are sent come from `send_in`.
         let dialler = Dialler::new(spec)?.feeding(Some(Arc::from([])));
         let LoggedIn { socket, mut packets, session, caches_metadata } = dialler.connect_to_rows(stop)?;
-        packets.buffer().widen(ROOM_BYTES);
+        packets.buffer.widen(ROOM_BYTES);
         Ok(Self { dialler, socket, packets, session, caches_metadata, out: Vec::new(), number: 0 })
     }
 
@@ -278,7 +278,7 @@ impl RowSession {
                 self.number = number;
                 return Ok(part);
             }
-            self.packets.buffer().fill(&mut self.socket)?;
+            self.packets.buffer.fill(&mut self.socket)?;
         }
     }
 

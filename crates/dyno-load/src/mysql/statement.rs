@@ -3,6 +3,7 @@
 use dyno_script::{Piece, Scope, Sql, SqlKind, Symbols, Value, VarId};
 
 use super::packet::{self, write_text};
+use crate::wire::statement::write_pieces;
 
 /// Command bytes: close the session, run SQL text, prepare, execute, and close a prepared statement.
 pub const QUIT: u8 = 0x01;
@@ -105,21 +106,11 @@ impl Statement {
 
     /// Appends the request to run the statement as text that contains the values.
     ///
-    /// A variable without a value is sent as it is written in the script; `name` returns the variable's name.
-    pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
+    /// A variable without a value is sent as it is written in the script.
+    pub fn write_query(&self, scope: &Scope, symbols: &Symbols, out: &mut Vec<u8>) {
         let start = packet::begin(out);
         out.push(QUERY);
-        for piece in &self.pieces {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Var(var) if scope.write_text(*var, out) => {}
-                Piece::Var(var) if scope.is_set(*var) => out.extend_from_slice(b"NULL"),
-                Piece::Var(var) => {
-                    out.push(b':');
-                    out.extend_from_slice(name(*var).as_bytes());
-                }
-            }
-        }
+        write_pieces(&self.pieces, scope, symbols, out);
         packet::end(out, start, 0);
     }
 }

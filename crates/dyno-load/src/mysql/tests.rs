@@ -10,19 +10,8 @@ use proptest::prelude::*;
 use super::packet::{self, Packets, Reader, write_text};
 use super::result::{Column, binary_row, describe, text_row};
 use super::statement::{LAST_PREPARED, Statement};
+use crate::wire::message::tests::Torn;
 use crate::wire::message::{column_names, columns};
-
-/// Reader that returns its bytes in portions of this size.
-struct Torn<'a>(&'a [u8], usize);
-
-impl Read for Torn<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.1.min(self.0.len()).min(buf.len());
-        buf[..count].copy_from_slice(&self.0[..count]);
-        self.0 = &self.0[count..];
-        Ok(count)
-    }
-}
 
 fn framed(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -95,7 +84,7 @@ fn values_stand_in_the_text_of_the_simple_protocol() {
     scope.set_text(var("c"), "x");
     let statement = Statement::new(&sql, compiler.symbols());
     let mut out = Vec::new();
-    statement.write_query(&scope, |v| compiler.symbols().name(v), &mut out);
+    statement.write_query(&scope, compiler.symbols(), &mut out);
     assert_eq!(out, framed(b"\x03select 7, NULL, 'x', :d"));
 }
 
@@ -154,7 +143,7 @@ fn a_body_of_the_greatest_length_goes_on_in_the_next_packet() {
 fn what_cannot_be_a_greeting_is_refused_at_once() {
     for bytes in [&b"HTTP/1.1 400 Bad"[..], &[0, 0, 0, 0, 0]] {
         let mut packets = Packets::before_login();
-        packets.buffer().fill(&mut Torn(bytes, 64)).expect("fills");
+        packets.buffer.fill(&mut Torn(bytes, 64)).expect("fills");
         assert!(packets.next(|_| 10).is_err());
     }
 }
@@ -164,7 +153,7 @@ fn read(packets: &mut Packets, source: &mut impl Read, keep: usize) -> packet::P
         if let Some(found) = packets.next(|_| keep).expect("well formed") {
             return found;
         }
-        packets.buffer().fill(source).expect("bytes");
+        packets.buffer.fill(source).expect("bytes");
     }
 }
 

@@ -47,7 +47,7 @@ impl CopySession {
     pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, WireError> {
         let dialler = Dialler::new(spec)?;
         let LoggedIn { socket, mut inbox, process, key } = dialler.connect_to_copy(stop)?;
-        inbox.buffer().widen(ROOM_BYTES);
+        inbox.buffer.widen(ROOM_BYTES);
         Ok(Self { dialler, socket, inbox, out: BytesMut::new(), process, key })
     }
 
@@ -172,7 +172,7 @@ impl CopySession {
                 _ => Keep::Nothing,
             };
             let Some(message) = self.inbox.next(wanted)? else {
-                self.inbox.fill(&mut self.socket)?;
+                self.inbox.buffer.fill(&mut self.socket)?;
                 continue;
             };
             if message.tag == b'E' {
@@ -191,7 +191,7 @@ impl CopySession {
                 b'd' => {
                     each(self.inbox.bytes(&message.body))?;
                     if message.body.len() >= LONG_BYTES {
-                        self.inbox.buffer().narrow(ROOM_BYTES);
+                        self.inbox.buffer.narrow(ROOM_BYTES);
                         each(&[])?;
                     }
                 }

@@ -2,18 +2,17 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use dyno_evidence::NONE;
-use dyno_script::{Scope, VarId};
+use dyno_script::{Scope, Symbols};
 
+use super::buffer::Buffer;
 use super::flow::{Flow, READS_MAX};
 use super::message::{self, Inbox, Keep, Message};
-use super::socket::{Control, Socket};
+use super::socket::Socket;
 use super::statement::{FLUSH, SYNC, Statement, write_text_query};
 use super::{ServerError, WireError};
-use crate::reactor::Pulse;
 use crate::spec::Protocol;
 
 /// Longest row and longest column description that a script can keep [bytes].
@@ -86,12 +85,6 @@ pub struct Link {
     pub capture: Capture,
 }
 
-impl AsFd for Link {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl Link {
     pub(super) fn new(socket: Socket, inbox: Inbox, (process, key): (u32, u32), feed: Option<Arc<[u8]>>) -> Self {
         Self {
@@ -117,12 +110,9 @@ impl Link {
         (self.process, self.key)
     }
 
-    /// Returns a handle that another thread can use to close the connection.
-    ///
-    /// # Errors
-    /// The socket cannot be duplicated.
-    pub fn control(&self) -> Result<Control, WireError> {
-        self.socket.control()
+    /// Returns the connection's socket.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Returns true if the last `ReadyForQuery` was inside a transaction block, failed or not.
@@ -137,14 +127,7 @@ impl Link {
 
     /// Queues a command; `id` is its number in the arm. Queues `Parse` first if the statement is not parsed yet.
     #[inline]
-    pub fn queue<'a>(
-        &mut self,
-        statement: &Statement,
-        id: usize,
-        protocol: Protocol,
-        scope: &Scope,
-        name: impl Fn(VarId) -> &'a str,
-    ) {
+    pub fn queue(&mut self, statement: &Statement, id: usize, protocol: Protocol, scope: &Scope, symbols: &Symbols) {
         match protocol {
             Protocol::Prepared => {
                 if self.parsed.get(id) != Some(&Parsed::Yes) {
@@ -158,7 +141,7 @@ impl Link {
             }
             Protocol::Simple => {
                 self.extended = false;
-                statement.write_query(scope, name, &mut self.out);
+                statement.write_query(scope, symbols, &mut self.out);
                 return;
             }
         }
@@ -221,35 +204,25 @@ impl Link {
         loop {
             match self.step() {
                 Ok(Some(_)) => {}
-                Ok(None) if reads < READS_MAX && self.inbox.fill(&mut self.socket).is_ok() => reads += 1,
+                Ok(None) if reads < READS_MAX && self.inbox.buffer.fill(&mut self.socket).is_ok() => reads += 1,
                 Err(reason @ WireError::Server(_)) => return Err(reason),
                 Ok(None) | Err(_) => return Err(WireError::Closed),
             }
         }
     }
 
-    /// Waits for the next event; an error message that ends the connection is returned as [`WireError::Server`].
-    ///
-    /// # Errors
-    /// The connection is lost, or the server violates the protocol.
+    /// Returns what receives bytes: how to read, where to, and where from.
     #[inline]
-    pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
-        loop {
-            if let Some(event) = self.step()? {
-                return Ok(event);
-            }
-            while !self.flow.receive(self.inbox.buffer(), &mut self.socket, pulse).await? {}
-        }
-    }
-
-    /// Makes the next read check the socket even without an event; see [`Link::doubt`](crate::link::Link::doubt).
-    pub fn doubt(&mut self) {
-        self.flow.doubt();
+    pub fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
+        (&mut self.flow, &mut self.inbox.buffer, &mut self.socket)
     }
 
     /// Returns the next event in the received bytes, or `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// The server violates the protocol, or an error message ends the connection ([`WireError::Server`]).
     #[inline]
-    fn step(&mut self) -> Result<Option<Event>, WireError> {
+    pub fn step(&mut self) -> Result<Option<Event>, WireError> {
         let rows = self.capture.on;
         loop {
             let wanted = |tag| match tag {
@@ -349,28 +322,11 @@ impl Link {
         Ok(())
     }
 
-    /// Runs SQL with the simple protocol; returns the server's error if the SQL failed, otherwise `None`.
-    ///
-    /// # Errors
-    /// The connection is lost, or the server violates the protocol.
-    pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
+    /// Queues SQL as text, for the simple protocol.
+    pub fn queue_text(&mut self, sql: &str) {
         write_text_query(sql, &mut self.out);
         self.extended = false;
         self.ended += 1;
-        self.send()?;
-        let mut first = None;
-        loop {
-            match self.event(pulse).await? {
-                Event::Done { .. } => {}
-                Event::Failed(error) => first = first.or(Some(error)),
-                Event::Ready => return Ok(first),
-            }
-        }
-    }
-
-    /// Makes the socket non-blocking; from now on a reactor waits for it.
-    pub fn unblock(&mut self) {
-        self.socket.set_patience(None);
     }
 
     /// Tells the server that the session ends, and closes the connection.

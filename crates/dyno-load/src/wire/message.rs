@@ -4,7 +4,6 @@
 //! are skipped; of the others, the beginning is kept. A length that is implausible for its type is refused immediately
 //! instead of being waited for; before the login every long message is implausible.
 
-use std::io::{self, Read};
 use std::ops::Range;
 
 use super::WireError;
@@ -40,10 +39,11 @@ pub struct Message {
     pub cut: bool,
 }
 
-/// Incoming messages of one connection; the caller reads the bytes into [`Inbox::buffer`].
+/// Incoming messages of one connection; the caller reads the bytes into its buffer.
 #[derive(Debug)]
 pub struct Inbox {
-    buffer: Buffer,
+    /// Received bytes.
+    pub buffer: Buffer,
     /// Longest body that is accepted [bytes].
     limit: usize,
 }
@@ -90,25 +90,10 @@ impl Inbox {
         Ok(body.map(|body| Message { tag, body, cut: kept < length }))
     }
 
-    /// Returns the bytes of a body; they are valid only until the next [`Inbox::fill`].
+    /// Returns the bytes of a body; they are valid only until the buffer is filled again.
     #[inline]
     pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
         self.buffer.bytes(body)
-    }
-
-    /// Returns the buffer of received bytes.
-    #[inline]
-    pub fn buffer(&mut self) -> &mut Buffer {
-        &mut self.buffer
-    }
-
-    /// Reads once, as [`Buffer::fill`] does.
-    ///
-    /// # Errors
-    /// The read failed or the stream has ended.
-    #[inline]
-    pub fn fill(&mut self, source: &mut impl Read) -> io::Result<bool> {
-        self.buffer.fill(source)
     }
 }
 
@@ -195,13 +180,15 @@ pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::wire::buffer::START_BYTES;
     use proptest::prelude::*;
 
     /// Reader that returns its bytes in portions of this size.
-    struct Torn<'a>(&'a [u8], usize);
+    pub(crate) struct Torn<'a>(pub &'a [u8], pub usize);
 
     impl Read for Torn<'_> {
         fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
@@ -212,7 +199,8 @@ mod tests {
         }
     }
 
-    fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
+    /// Returns a message; the client's own [`frame`](super::frame) is under test.
+    pub(crate) fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
         let mut out = vec![tag];
         out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
         out.extend_from_slice(body);
@@ -236,7 +224,7 @@ mod tests {
             if let Some(message) = inbox.next(|_| keep)? {
                 return Ok(message);
             }
-            inbox.fill(source)?;
+            inbox.buffer.fill(source)?;
         }
     }
 

@@ -116,7 +116,7 @@ impl Handshake<'_> {
     pub(super) fn receive(&mut self) -> Result<(u8, Vec<u8>), WireError> {
         loop {
             let Some(message) = self.inbox.next(|tag| if tag == b'N' { Keep::Nothing } else { Keep::All })? else {
-                self.inbox.fill(&mut self.socket)?;
+                self.inbox.buffer.fill(&mut self.socket)?;
                 continue;
             };
             let body = self.inbox.bytes(&message.body);

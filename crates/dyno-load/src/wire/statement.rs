@@ -1,7 +1,7 @@
 //! Outgoing messages of one SQL command, encoded once; only the values are written for each execution.
 
 use bytes::BytesMut;
-use dyno_script::{Piece, Scope, Sql, VarId};
+use dyno_script::{Piece, Scope, Sql, Symbols, VarId};
 use postgres_protocol::message::frontend;
 
 use super::WireError;
@@ -90,23 +90,28 @@ impl Statement {
 
     /// Appends `Query` as text that contains the values.
     ///
-    /// A variable without a value is sent as it is written in the script; `name` returns the variable's name.
-    pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
+    /// A variable without a value is sent as it is written in the script.
+    pub fn write_query(&self, scope: &Scope, symbols: &Symbols, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[b'Q', 0, 0, 0, 0]);
-        for piece in &self.pieces {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Var(var) if scope.write_text(*var, out) => {}
-                Piece::Var(var) if scope.is_set(*var) => out.extend_from_slice(b"NULL"),
-                Piece::Var(var) => {
-                    out.push(b':');
-                    out.extend_from_slice(name(*var).as_bytes());
-                }
-            }
-        }
+        write_pieces(&self.pieces, scope, symbols, out);
         out.push(0);
         set_length(out, start + 1, 0);
+    }
+}
+
+/// Appends the pieces of a command as text; a variable without a value is written as in the script.
+pub fn write_pieces(pieces: &[Piece], scope: &Scope, symbols: &Symbols, out: &mut Vec<u8>) {
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Piece::Var(var) if scope.write_text(*var, out) => {}
+            Piece::Var(var) if scope.is_set(*var) => out.extend_from_slice(b"NULL"),
+            Piece::Var(var) => {
+                out.push(b':');
+                out.extend_from_slice(symbols.name(*var).as_bytes());
+            }
+        }
     }
 }
 
@@ -195,7 +200,7 @@ mod tests {
         scope.set(var("b"), Value::Null);
         let mut ours = Vec::new();
         let statement = Statement::new("s1", &sql).expect("encodes");
-        statement.write_query(&scope, |v| compiler.symbols().name(v), &mut ours);
+        statement.write_query(&scope, compiler.symbols(), &mut ours);
         let mut theirs = BytesMut::new();
         frontend::query("select 7, NULL, :c", &mut theirs).expect("encodes");
         assert_eq!(ours, theirs.to_vec());

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use postgres_protocol::message::frontend;
 
-use super::link::Link;
+use super::message::tests::frame;
 use super::{ServerError, WireError};
 use crate::LoadError;
 use crate::connection::{ChannelBinding, ConnectionSpec, RequireAuth, SslMode};
 use crate::dialler::Dialler;
+use crate::link::Link;
 use crate::reactor::{Pulse, finish};
 
 /// One step of the server.
@@ -36,13 +37,6 @@ enum Act {
     Silence,
     /// Waits until the client closes the connection, and checks that it sent no byte.
     Nothing,
-}
-
-fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-    out.extend_from_slice(body);
-    out
 }
 
 fn auth(kind: u32, data: &[u8]) -> Act {
@@ -122,10 +116,7 @@ fn read_message(client: &mut TcpStream) -> (u8, Vec<u8>) {
 }
 
 fn connect(spec: &ConnectionSpec) -> Result<Link, WireError> {
-    match Dialler::new(spec)?.connect(None, &Arc::default(), &Arc::default())? {
-        crate::link::Link::Postgres(link) => Ok(*link),
-        other @ crate::link::Link::Mariadb(_) => panic!("{other:?}"),
-    }
+    Dialler::new(spec)?.connect(None, &Arc::default(), &Arc::default())
 }
 
 /// Runs `select 1`; the sockets in these tests block, so the future never has to wait.

@@ -183,14 +183,7 @@ impl Cpu {
                 inner.interrupt_for(&state, seat, now_ns);
             }
         }
-        poll_fn(|_| {
-            if seat.running.get() {
-                return Poll::Ready(());
-            }
-            inner.sim.stops_at(inner.place);
-            Poll::Pending
-        })
-        .await;
+        inner.sim.stop_until(inner.place, || seat.running.get().then_some(())).await;
     }
 
     /// Releases the core of a process, or its place in the run queue.

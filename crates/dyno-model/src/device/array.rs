@@ -9,8 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Request, Wear};
-use crate::kernel::StationReport;
+use super::{Device, Done, Kind, Observer, Request};
 
 /// Requests whose pieces are under way.
 #[derive(Default)]
@@ -165,15 +164,7 @@ impl Device for Array {
         None
     }
 
-    fn wear(&self) -> Vec<Wear> {
-        self.members.iter().flat_map(|member| member.wear()).collect()
-    }
-
-    fn reports(&self) -> Vec<StationReport> {
-        self.members.iter().flat_map(|member| member.reports()).collect()
-    }
-
-    fn reset(&self) {
-        self.members.iter().for_each(|member| member.reset());
+    fn below(&self) -> &[Rc<dyn Device>] {
+        &self.members
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 pub use super::cache_parameters::CacheParameters;
 use super::controller::Controller;
-use super::{Device, Done, Request, Wear};
+use super::{Device, Done, Request};
 use crate::kernel::{Sim, StationReport};
 
 /// Cache in front of a device.
@@ -77,8 +77,8 @@ impl Device for Cache {
         own.into_iter().chain(self.below.reports()).collect()
     }
 
-    fn wear(&self) -> Vec<Wear> {
-        self.below.wear()
+    fn below(&self) -> &[Rc<dyn Device>] {
+        std::slice::from_ref(&self.below)
     }
 
     fn reset(&self) {

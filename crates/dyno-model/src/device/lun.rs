@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Request, Wear, parameters};
+use super::{Device, Done, Kind, Observer, Request, parameters};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
@@ -260,8 +260,8 @@ impl Device for Lun {
         std::iter::once(own).chain(channel).chain(self.target.reports()).collect()
     }
 
-    fn wear(&self) -> Vec<Wear> {
-        self.target.wear()
+    fn below(&self) -> &[Rc<dyn Device>] {
+        std::slice::from_ref(&self.target)
     }
 
     fn reset(&self) {

@@ -141,14 +141,22 @@ pub trait Device {
     fn discard(&self, _offset_bytes: u64, _bytes: u64, done: Done) -> Option<Done> {
         Some(done)
     }
+    /// Returns the devices directly below.
+    fn below(&self) -> &[Rc<dyn Device>] {
+        &[]
+    }
     /// Returns the wear of this device, if it is flash, and of the devices below.
     fn wear(&self) -> Vec<Wear> {
-        Vec::new()
+        self.below().iter().flat_map(|device| device.wear()).collect()
     }
-    /// Returns the statistics of the queues of this device and of the devices below.
-    fn reports(&self) -> Vec<StationReport>;
+    /// Returns the statistics of the queues of this device, if it has any, and of the devices below.
+    fn reports(&self) -> Vec<StationReport> {
+        self.below().iter().flat_map(|device| device.reports()).collect()
+    }
     /// Resets the statistics of this device and of the devices below at the end of a warm-up.
-    fn reset(&self);
+    fn reset(&self) {
+        self.below().iter().for_each(|device| device.reset());
+    }
 }
 
 struct Flag {

@@ -5,8 +5,7 @@
 
 use std::rc::Rc;
 
-use super::{Device, Done, Request, Wear};
-use crate::kernel::StationReport;
+use super::{Device, Done, Request};
 
 /// One of several equal parts of a device.
 pub struct Partition {
@@ -40,15 +39,7 @@ impl Device for Partition {
         self.of.submit(request, done);
     }
 
-    fn reports(&self) -> Vec<StationReport> {
-        self.of.reports()
-    }
-
-    fn wear(&self) -> Vec<Wear> {
-        self.of.wear()
-    }
-
-    fn reset(&self) {
-        self.of.reset();
+    fn below(&self) -> &[Rc<dyn Device>] {
+        std::slice::from_ref(&self.of)
     }
 }

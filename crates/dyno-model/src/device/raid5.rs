@@ -21,8 +21,7 @@ use std::rc::{Rc, Weak};
 
 use super::array::Open;
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Request, Wear, parameters};
-use crate::kernel::StationReport;
+use super::{Device, Done, Kind, Observer, Request, parameters};
 
 parameters! {
     /// Parameters of a RAID-5 array.
@@ -209,15 +208,7 @@ impl Device for Raid5 {
         }
     }
 
-    fn wear(&self) -> Vec<Wear> {
-        self.members.iter().flat_map(|member| member.wear()).collect()
-    }
-
-    fn reports(&self) -> Vec<StationReport> {
-        self.members.iter().flat_map(|member| member.reports()).collect()
-    }
-
-    fn reset(&self) {
-        self.members.iter().for_each(|member| member.reset());
+    fn below(&self) -> &[Rc<dyn Device>] {
+        &self.members
     }
 }

@@ -12,9 +12,10 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::ops::Deref;
 use std::rc::Rc;
+use std::task::Poll;
 
 use super::agenda::{Agenda, Next, What};
 use super::error::{HORIZON_NS, SimError, Waiting};
@@ -345,6 +346,18 @@ impl Sim {
     #[inline]
     pub fn stops_at(&self, place: Place) {
         self.0.stops_at.set(place.0);
+    }
+
+    /// Waits at `place` until `ready` returns a value; whoever makes it ready wakes the process.
+    #[inline]
+    pub fn stop_until<T>(&self, place: Place, ready: impl Fn() -> Option<T>) -> impl Future<Output = T> {
+        poll_fn(move |_| {
+            if let Some(value) = ready() {
+                return Poll::Ready(value);
+            }
+            self.stops_at(place);
+            Poll::Pending
+        })
     }
 
     #[inline]

@@ -235,14 +235,7 @@ impl Cores {
     pub async fn arrive(&self, seat: &Rc<Seat>, start_ns: u64) {
         let inner = &*self.0;
         seat.process.set(inner.sim.running());
-        poll_fn(|_| {
-            if seat.running.get() {
-                return Poll::Ready(());
-            }
-            inner.sim.stops_at(inner.place);
-            Poll::Pending
-        })
-        .await;
+        inner.sim.stop_until(inner.place, || seat.running.get().then_some(())).await;
         if seat.starting.get() {
             inner.sim.hold(start_ns).await;
             inner.state.borrow_mut().begin(inner, seat, inner.sim.now_ns());

@@ -8,9 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 
 use super::cores::Cores;
 use super::queue::Seat;
@@ -186,14 +184,7 @@ impl Process {
     pub async fn start(&self, what: Wait, begin_ns: u64, start_ns: u64) {
         if self.tail.computes.get() {
             self.tail.waiting.set(Some(self.sim.running()));
-            poll_fn(|_| {
-                if !self.tail.computes.get() {
-                    return Poll::Ready(());
-                }
-                self.sim.stops_at(Place::TIME);
-                Poll::Pending
-            })
-            .await;
+            self.sim.stop_until(Place::TIME, || (!self.tail.computes.get()).then_some(())).await;
         }
         self.cores.arrive(&self.seat, start_ns).await;
         self.wait(what, begin_ns);
@@ -267,14 +258,7 @@ impl Sleepers {
         let id = process.sim.running();
         let sleeper = Sleeper { id, process: process.clone(), position, woken: Rc::clone(&woken) };
         self.sleeping.borrow_mut().push_back(sleeper);
-        poll_fn(|_| {
-            if let Some(idle) = woken.get() {
-                return Poll::Ready(idle);
-            }
-            process.sim.stops_at(self.place);
-            Poll::Pending
-        })
-        .await
+        process.sim.stop_until(self.place, || woken.get()).await
     }
 
     /// Wakes the first sleeper; returns true if it got an idle core, `None` if nobody sleeps.

@@ -55,8 +55,7 @@ impl Work {
     pub async fn transaction(&mut self, session: &mut Session) {
         think(session, self.load.think_ms, &mut self.think).await;
         let all = session.open(CallKind::Transaction, 0);
-        let cpu_ns = super::cpu_ns(self.load.cpu_us, self.load.cpu_sigma, &mut self.cpu);
-        session.compute(cpu_ns).await;
+        super::compute(session, self.load.cpu_us, self.load.cpu_sigma, &mut self.cpu).await;
         let bytes = self.sizes.draw(&mut self.size);
         session.change(bytes, self.load.piece_bytes, self.piece_ns).await;
         session.commit(1).await;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{dice, think};
-use crate::database::{CallKind, Instance, ParameterError, Session};
+use crate::database::{CallKind, Instance, Session};
 use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::zipf::Zipf;
@@ -29,14 +29,6 @@ parameters! {
 }
 
 impl KeyLookup {
-    pub(super) fn check(&self) -> Result<(), ParameterError> {
-        super::check_popularity("keys", self.keys, self.skew)
-    }
-
-    pub(super) fn popularity(&self) -> Option<Rc<Zipf>> {
-        (self.skew > 0.0).then(|| Rc::new(Zipf::new(self.keys as u32, self.skew)))
-    }
-
     pub(super) fn work(&self, instance: &Instance, session: u32, zipf: Option<Rc<Zipf>>) -> Work {
         Work {
             zipf,
@@ -61,8 +53,7 @@ impl Work {
         think(session, self.load.think_ms, &mut self.think).await;
         let all = session.open(CallKind::Transaction, 0);
         let fetch = session.open(CallKind::Fetch, 1);
-        let cpu_ns = super::cpu_ns(self.load.cpu_us, self.load.cpu_sigma, &mut self.cpu);
-        session.compute(cpu_ns).await;
+        super::compute(session, self.load.cpu_us, self.load.cpu_sigma, &mut self.cpu).await;
         let KeyLookup { keys, rows_per_block, keys_per_leaf, .. } = self.load;
         let key = super::block(keys, self.zipf.as_deref(), &mut self.keys);
         // From the root down: the levels lie behind the table, the leaves first.

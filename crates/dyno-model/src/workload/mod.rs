@@ -20,6 +20,7 @@ mod update_loop;
 
 use std::fmt::Display;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -117,8 +118,8 @@ impl Workload {
         }
         match self {
             Self::CommitLoop(load) => load.check(),
-            Self::UpdateLoop(load) => load.check(),
-            Self::KeyLookup(load) => load.check(),
+            Self::UpdateLoop(load) => check_popularity("blocks", load.blocks, load.skew),
+            Self::KeyLookup(load) => check_popularity("keys", load.keys, load.skew),
             Self::ScanJobs(_) => Ok(()),
             Self::Sort(load) => load.check(),
         }
@@ -154,8 +155,8 @@ impl Workload {
         let sessions = numbers.end.saturating_sub(numbers.start);
         at_least("sessions", u64::from(sessions), 1)?;
         let zipf = match self {
-            Self::UpdateLoop(load) => load.popularity(),
-            Self::KeyLookup(load) => load.popularity(),
+            Self::UpdateLoop(load) => popularity(load.blocks, load.skew),
+            Self::KeyLookup(load) => popularity(load.keys, load.skew),
             _ => None,
         };
         let gate = stop::Gate::new(sim, instance, sessions, stop);
@@ -204,8 +205,8 @@ async fn think(session: &mut Session, mean_ms: f64, dice: &mut Stream) {
     }
 }
 
-fn cpu_ns(median_us: f64, sigma: f64, dice: &mut Stream) -> u64 {
-    whole_ns(dice.lognormal(median_us * 1e3, sigma))
+async fn compute(session: &mut Session, median_us: f64, sigma: f64, dice: &mut Stream) {
+    session.compute(whole_ns(dice.lognormal(median_us * 1e3, sigma))).await;
 }
 
 /// Returns a random block; popular blocks are scattered over the table.
@@ -252,6 +253,10 @@ fn check_popularity(key: &'static str, items: u64, skew: f64) -> Result<(), Para
         return Err(wrong(key, items, format!("{ITEMS_MOST} or less where skew is above 0")));
     }
     Ok(())
+}
+
+fn popularity(items: u64, skew: f64) -> Option<Rc<Zipf>> {
+    (skew > 0.0).then(|| Rc::new(Zipf::new(items as u32, skew)))
 }
 
 #[cfg(test)]

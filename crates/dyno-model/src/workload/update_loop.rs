@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{dice, think};
-use crate::database::{CallKind, Instance, ParameterError, Session};
+use crate::database::{CallKind, Instance, Session};
 use crate::device::parameters;
 use crate::kernel::Stream;
 use crate::kernel::zipf::Zipf;
@@ -29,14 +29,6 @@ parameters! {
 }
 
 impl UpdateLoop {
-    pub(super) fn check(&self) -> Result<(), ParameterError> {
-        super::check_popularity("blocks", self.blocks, self.skew)
-    }
-
-    pub(super) fn popularity(&self) -> Option<Rc<Zipf>> {
-        (self.skew > 0.0).then(|| Rc::new(Zipf::new(self.blocks as u32, self.skew)))
-    }
-
     pub(super) fn work(&self, instance: &Instance, session: u32, zipf: Option<Rc<Zipf>>) -> Work {
         Work {
             zipf,
@@ -63,8 +55,7 @@ impl Work {
         let rows = self.load.blocks_per_commit;
         for _ in 0..rows {
             let exec = session.open(CallKind::Exec, 1);
-            let cpu_ns = super::cpu_ns(self.load.cpu_us, self.load.cpu_sigma, &mut self.cpu);
-            session.compute(cpu_ns).await;
+            super::compute(session, self.load.cpu_us, self.load.cpu_sigma, &mut self.cpu).await;
             let block = super::block(self.load.blocks, self.zipf.as_deref(), &mut self.blocks);
             session.update(block, self.load.redo_per_block).await;
             session.close(&exec, 1);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
 pub mod instance;
+pub mod postgres;
 
 use std::cell::RefCell;
 use std::rc::Rc;

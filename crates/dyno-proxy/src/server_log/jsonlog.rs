@@ -69,13 +69,12 @@ pub fn read(lines: &mut Lines, reading: &mut Reading, mut on: impl FnMut(Entry, 
         if severity == Severity::Other || !is_client {
             continue;
         }
-        let of = |text: &Text<'_>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
         let entry = Entry {
             at_ns,
             line: number,
             pid: found.pid,
-            start: start_of(&of(&found.session_id)),
-            who: reading.who(&of(&found.user), &of(&found.dbname), &of(&found.application_name)),
+            start: start_of(&bytes(&found.session_id)),
+            who: reading.who(&bytes(&found.user), &bytes(&found.dbname), &bytes(&found.application_name)),
             severity,
             state: state(found.state_code.as_deref().unwrap_or_default().as_bytes()),
             message: bytes(&found.message),

@@ -7,9 +7,8 @@ use crate::perf::{self, Event, Ring, Scope, Source};
 
 use super::layout::STACK;
 
-/// Number of stores per repetition; the cheapest of [`GOES`] repetitions counts.
+/// Number of stores per repetition; the cheapest repetition counts.
 const STORES: u64 = 250;
-const GOES: usize = 3;
 
 /// CPU time that a note of a watchpoint costs [ns].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,26 +19,14 @@ pub struct Price {
     pub call_ns: u64,
 }
 
-fn stores_ns(word: &AtomicU64) -> u64 {
-    let begin = perf::clock(libc::CLOCK_THREAD_CPUTIME_ID);
-    for number in 0..STORES {
-        word.store(number, Ordering::Relaxed);
-    }
-    perf::clock(libc::CLOCK_THREAD_CPUTIME_ID) - begin
-}
-
 fn cost_ns(stack: u32) -> io::Result<u64> {
     let word = Box::new(AtomicU64::new(0));
     let place = std::ptr::from_ref::<AtomicU64>(&word) as u64;
     let event = Event::open(&Source::Watch { address: place, bytes: 8, stack }, Scope { pid: 0, cpu: -1 }, None)?;
     let mut ring = Ring::of(&event, 16).or_else(|_| Ring::of(&event, 2))?;
     event.enable()?;
-    let mut best = u64::MAX;
-    for _ in 0..GOES {
-        best = best.min(stores_ns(&word));
-        ring.each(&mut |_, _, _| {});
-    }
-    Ok(best / STORES)
+    let store = || (0..STORES).for_each(|number| word.store(number, Ordering::Relaxed));
+    Ok(perf::cheapest_ns(store, || ring.each(&mut |_, _, _| {})) / STORES)
 }
 
 /// Measures the cost of a note with and without a part of the stack.

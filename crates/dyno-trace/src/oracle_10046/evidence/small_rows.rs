@@ -10,7 +10,7 @@ use super::super::rows::{Belongs, Context, NewStatement, Place};
 use super::super::statements::{Registry, hash64};
 use super::super::tally::{sample_of, word_of};
 use super::FileOptions;
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Row};
 use super::folder::{Folder, Small};
 use super::plan_text::plan_text;
 
@@ -115,6 +115,24 @@ impl SmallRows {
         Ok(())
     }
 
+    /// Begins a row of a table whose first columns are file, line and offset.
+    fn row_at(&mut self, table: Small, place: Place) -> Row<'_> {
+        let file = self.file;
+        self.buffer(table).row().u32(file).i64(place.line).i64(place.byte_offset)
+    }
+
+    /// Begins a row of a table whose first columns are the place and the session.
+    fn row_of_session(&mut self, table: Small, at: Belongs) -> Row<'_> {
+        let session = at.session + self.base;
+        self.row_at(table, at.place).u32(session)
+    }
+
+    /// Begins a row of a table whose first columns are place, session, cursor and statement.
+    fn row_of_cursor(&mut self, table: Small, cursor: u64, at: Belongs) -> Row<'_> {
+        let registry = self.registry.clone();
+        self.row_of_session(table, at).u64(cursor).word(at.statement, |number| registry.key(number))
+    }
+
     pub fn statement(&mut self, new: &NewStatement<'_>, cursor: Option<&Cursor>, at: Belongs) {
         let field = |value: fn(&Cursor) -> i64| cursor.map_or(NONE, value);
         let sqlid = new.key.split('~').next().filter(|key| !key.contains(':'));
@@ -140,15 +158,7 @@ impl SmallRows {
     }
 
     pub fn cursor(&mut self, batch: &Batch, cursor: &Cursor, at: Belongs) {
-        let (file, base, registry) = (self.file, self.base, self.registry.clone());
-        self.buffer(Small::Cursors)
-            .row()
-            .u32(file)
-            .i64(at.place.line)
-            .i64(at.place.byte_offset)
-            .u32(at.session + base)
-            .u64(cursor.cursor)
-            .word(at.statement, |number| registry.key(number))
+        self.row_of_cursor(Small::Cursors, cursor.cursor, at)
             .i64(cursor.len)
             .u8(cursor.dep)
             .i64(cursor.uid)
@@ -162,19 +172,11 @@ impl SmallRows {
     }
 
     pub fn plan(&mut self, batch: &Batch, stat: &Stat, plan_hash: i64, at: Belongs) {
-        let (file, base, registry) = (self.file, self.base, self.registry.clone());
         let text = batch.bytes_of(stat.op);
         let parts = plan_text(text);
         let [cr, pr, pw, starts, time, cost, size, card, dr, dw] = parts.figures;
         let partition = parts.partition.map(String::from_utf8_lossy);
-        self.buffer(Small::Plans)
-            .row()
-            .u32(file)
-            .i64(at.place.line)
-            .i64(at.place.byte_offset)
-            .u32(at.session + base)
-            .u64(stat.cursor)
-            .word(at.statement, |number| registry.key(number))
+        self.row_of_cursor(Small::Plans, stat.cursor, at)
             .i64(plan_hash)
             .i64(stat.id)
             .i64(stat.cnt)
@@ -221,12 +223,7 @@ impl SmallRows {
         value: Option<&str>,
         head: &str,
     ) {
-        let file = self.file;
-        self.buffer(Small::Binds)
-            .row()
-            .u32(file)
-            .i64(place.line)
-            .i64(place.byte_offset)
+        self.row_at(Small::Binds, place)
             .u64(cursor)
             .i64(number)
             .i64(data_type)
@@ -236,33 +233,11 @@ impl SmallRows {
     }
 
     pub fn failure(&mut self, cursor: u64, error: i64, tim: i64, call: i64, at: Belongs) {
-        let (file, base, registry) = (self.file, self.base, self.registry.clone());
-        self.buffer(Small::Errors)
-            .row()
-            .u32(file)
-            .i64(at.place.line)
-            .i64(at.place.byte_offset)
-            .u32(at.session + base)
-            .u64(cursor)
-            .word(at.statement, |number| registry.key(number))
-            .i64(error)
-            .i64(tim)
-            .i64(at.at_ns)
-            .i64(call);
+        self.row_of_cursor(Small::Errors, cursor, at).i64(error).i64(tim).i64(at.at_ns).i64(call);
     }
 
     pub fn transaction(&mut self, rollback: bool, read_only: bool, tim: i64, at: Belongs) {
-        let (file, base) = (self.file, self.base);
-        self.buffer(Small::Transactions)
-            .row()
-            .u32(file)
-            .i64(at.place.line)
-            .i64(at.place.byte_offset)
-            .u32(at.session + base)
-            .bool(rollback)
-            .bool(read_only)
-            .i64(tim)
-            .i64(at.at_ns);
+        self.row_of_session(Small::Transactions, at).bool(rollback).bool(read_only).i64(tim).i64(at.at_ns);
     }
 
     pub fn context(&mut self, number: u32, context: &Context) {
@@ -319,15 +294,9 @@ impl SmallRows {
     }
 
     fn settle_stamps(&mut self) {
-        let (file, base) = (self.file, self.base);
         self.waiting = None;
         for row in std::mem::take(&mut self.stamps) {
-            self.buffer(Small::Stamps)
-                .row()
-                .u32(file)
-                .i64(row.at.place.line)
-                .i64(row.at.place.byte_offset)
-                .u32(row.at.session + base)
+            self.row_of_session(Small::Stamps, row.at)
                 .word(row.kind.map_or(99, |kind| kind as u32), |_| row.kind.map_or("header", stamp_word).to_owned())
                 .bytes(&row.value)
                 .i64(row.at.at_ns)
@@ -340,14 +309,11 @@ impl SmallRows {
     }
 
     pub fn unread(&mut self, batch: &Batch) {
-        let file = self.file;
         for unread in &batch.unread {
             let sample = sample_of(batch.bytes_of(unread.text));
-            self.buffer(Small::Unread)
-                .row()
-                .u32(file)
-                .i64(batch.line as i64 + i64::from(unread.line))
-                .i64(batch.offset as i64 + i64::from(unread.at))
+            let line = batch.line as i64 + i64::from(unread.line);
+            let byte_offset = batch.offset as i64 + i64::from(unread.at);
+            self.row_at(Small::Unread, Place { line, byte_offset })
                 .i64(i64::from(unread.text.len))
                 .word(unread.reason as u32, |_| word_of(unread.reason).to_owned())
                 .text(Some(&sample));

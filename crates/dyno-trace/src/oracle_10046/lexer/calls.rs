@@ -139,9 +139,7 @@ pub(super) fn careful(line: &[u8], kind: CallKind, digits_at: usize) -> Careful<
         let counters = [call.c, call.p, call.cr, call.cu, call.r];
         !counters.contains(&NONE) && call.mis != 255 && call.og != 255
     };
-    if !usable || !whole {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(!usable || !whole);
     let cursor_fits = faults.0 != Some(Reason::TooLarge);
     ((usable && cursor_fits).then_some(call), faults)
 }
@@ -161,9 +159,8 @@ fn set(call: &mut Call, faults: &mut Faults, name: &[u8], value: &[u8]) {
         b"mis" => call.mis = faults.small(value),
         b"og" => call.og = faults.small(value),
         b"type" if call.kind == CallKind::Close => call.close_type = faults.small(value),
-        // A field of a version to come; a name without a value is a torn one.
-        _ if !value.is_empty() => {}
-        _ => faults.note(Reason::Torn),
+        // A field of a version to come, or a torn one: a name without a value.
+        _ => faults.torn_if(value.is_empty()),
     }
 }
 
@@ -182,9 +179,7 @@ pub(super) fn lob(line: &[u8], letters: usize, base: usize) -> Careful<Call> {
         }
     }
     let usable = call.e != NONE && call.tim != NONE;
-    if !usable || [call.c, call.p, call.cr, call.cu].contains(&NONE) {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(!usable || [call.c, call.p, call.cr, call.cu].contains(&NONE));
     (usable.then_some(call), faults)
 }
 
@@ -196,8 +191,6 @@ pub(super) fn rpc(line: &[u8]) -> Careful<Call> {
         set(&mut call, &mut faults, field.name, field.value);
     }
     let usable = call.e != NONE;
-    if !usable || call.c == NONE {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(!usable || call.c == NONE);
     (usable.then_some(call), faults)
 }

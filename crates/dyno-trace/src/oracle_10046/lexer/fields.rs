@@ -73,6 +73,13 @@ impl Faults {
         self.0.get_or_insert(reason);
     }
 
+    /// Records a torn line if `is_torn`.
+    pub(super) fn torn_if(&mut self, is_torn: bool) {
+        if is_torn {
+            self.note(Reason::Torn);
+        }
+    }
+
     /// Parses a number; if it is invalid, records a fault and returns `NONE`.
     pub(super) fn number(&mut self, value: &[u8]) -> i64 {
         self.take(numbers::signed(value), NONE)

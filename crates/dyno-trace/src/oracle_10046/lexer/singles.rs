@@ -16,9 +16,7 @@ pub(super) fn stat(line: &[u8], base: usize) -> Careful<Stat> {
     let head = match (op, close) {
         (Some(op), Some(close)) if close >= op + 5 => {
             stat.op = Text { start: (base + op + 5) as u32, len: (close - op - 5) as u32 };
-            if close + 1 != line.len() {
-                faults.note(Reason::Torn);
-            }
+            faults.torn_if(close + 1 != line.len());
             &line[..op]
         }
         _ => {
@@ -33,13 +31,10 @@ pub(super) fn stat(line: &[u8], base: usize) -> Careful<Stat> {
             b"pid" => stat.pid = faults.number(value),
             b"pos" => stat.pos = faults.number(value),
             b"obj" => stat.obj = faults.number(value),
-            _ if !value.is_empty() => {}
-            _ => faults.note(Reason::Torn),
+            _ => faults.torn_if(value.is_empty()),
         }
     }
-    if [stat.id, stat.cnt, stat.pid, stat.pos].contains(&NONE) {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if([stat.id, stat.cnt, stat.pid, stat.pos].contains(&NONE));
     (faults.0.is_none().then_some(stat), faults)
 }
 
@@ -53,13 +48,10 @@ pub(super) fn error(line: &[u8]) -> Careful<Failure> {
         match name {
             b"err" => failure.err = faults.number(value),
             b"tim" => failure.tim = faults.clock(value),
-            _ if !value.is_empty() => {}
-            _ => faults.note(Reason::Torn),
+            _ => faults.torn_if(value.is_empty()),
         }
     }
-    if line.get(end) != Some(&b':') || failure.err == NONE || failure.tim == NONE {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(line.get(end) != Some(&b':') || failure.err == NONE || failure.tim == NONE);
     (faults.0.is_none().then_some(failure), faults)
 }
 
@@ -77,14 +69,11 @@ pub(super) fn xct(line: &[u8]) -> Careful<Xct> {
             b"rlbk" => rollback = flag(value),
             b"rd_only" => read_only = flag(value),
             b"tim" => tim = faults.clock(value),
-            _ if !value.is_empty() => {}
-            _ => faults.note(Reason::Torn),
+            _ => faults.torn_if(value.is_empty()),
         }
     }
     // 10g writes no clock; a line that ends in a comma has lost it.
-    if line.ends_with(b",") {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(line.ends_with(b","));
     match (rollback, read_only) {
         (Some(rollback), Some(read_only)) if faults.0.is_none() => (Some(Xct { rollback, read_only, tim }), faults),
         _ => {
@@ -99,9 +88,7 @@ pub(super) fn binds(line: &[u8]) -> Careful<u64> {
     let mut faults = Faults::default();
     let end = digits_end(line, 7);
     let cursor = faults.cursor(&line[7..end]);
-    if line.get(end) != Some(&b':') || !line[end + 1..].trim_ascii().is_empty() {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(line.get(end) != Some(&b':') || !line[end + 1..].trim_ascii().is_empty());
     (faults.0.is_none().then_some(cursor), faults)
 }
 
@@ -146,8 +133,6 @@ pub(super) fn cursor(line: &[u8], base: usize, parse_error: bool) -> Careful<Cur
     }
     let last = if parse_error { cursor.err } else { cursor.hv };
     let numbers = [cursor.len, cursor.uid, cursor.oct, cursor.lid, cursor.tim, last];
-    if numbers.contains(&NONE) || cursor.dep == 255 {
-        faults.note(Reason::Torn);
-    }
+    faults.torn_if(numbers.contains(&NONE) || cursor.dep == 255);
     (cursor_whole.then_some(cursor), faults)
 }
