@@ -44,7 +44,7 @@ def test_a_file_of_a_suffix_that_names_no_format_is_not_written(words: tuple[str
     folder = ("--runs", tmp_path) if words[0] in ("report", "runs") else ()
     done = run(*words, "-o", file, *folder)
     assert isinstance(done.exception, Error)
-    assert "names" in str(done.exception)
+    assert "suffix" in str(done.exception)
     assert "next: write to one of ." in str(done.exception)
     assert not file.exists()
 

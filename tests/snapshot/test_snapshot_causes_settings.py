@@ -166,6 +166,6 @@ def test_the_reset_of_one_statement_is_in_the_head(lab: Lab, major: int):
     with lab.between(first, last) as interval:
         head = judged_report(interval, 10)
     assert head["verdict"]["word"] == ("reset" if major >= 14 else head["verdict"]["word"])
-    assert "rows of pg_stat_statements began again" in head["verdict"]["sentences"][0]
+    assert "rows of pg_stat_statements were reset" in head["verdict"]["sentences"][0]
     others = [one for one in lab.rows(first, last, "pg_stat_statements") if one["verdict"] == "ok"]
     assert len(others) > 5, "the others are not condemned"

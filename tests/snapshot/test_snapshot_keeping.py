@@ -348,7 +348,7 @@ def test_a_pruning_that_was_killed_counts_no_sample_twice(store: Store, monkeypa
     with pytest.raises(KeyboardInterrupt):
         pruned(store, "hour:2d")
     monkeypatch.undo()
-    (one, *_) = [fault for fault in check(Store(store.folder)) if "as well" in fault.what]
+    (one, *_) = [fault for fault in check(Store(store.folder)) if "also in" in fault.what]
     assert one.repair == "delete"
     fresh = pruned(store, "hour:2d")
     counts, samples, looks = known(fresh, 1, 8)

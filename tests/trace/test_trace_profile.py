@@ -79,7 +79,7 @@ def test_what_top_left_out_is_told():
 def test_a_trace_without_waits_is_warned_of():
     cpu = [row for row in profile()["rows"] if row["what"] != "wait"]
     model = page(rows=cpu)
-    assert "20 to 50 %" in render_text(model, width=100, color=False)
+    assert "20 to 50 %" in " ".join(render_text(model, width=100, color=False).split())
 
 
 def test_what_was_not_read_is_told_with_the_next_step():

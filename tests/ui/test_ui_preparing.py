@@ -51,7 +51,7 @@ def test_a_page_says_that_sums_are_being_made_and_then_shows_the_stretch(
     assert WAITS in first.words and f"of {WANTED} sums by hour and day are ready" in first.words
     assert any(given.get("data-follows") == "sums" for _, given in first.tags), "an open page follows"
     latest = Seen(browser.get("/latest?part=1").text).words
-    assert latest.count("are summed up") == 2 and "Nothing" not in latest, "the first page says it too, of both parts"
+    assert latest.count("are ready") == 2 and "Nothing" not in latest, "the first page says it too, of both parts"
     deadline = time.monotonic() + 60
     while WAITS in (page := browser.get("/server?window=7d").text):
         assert time.monotonic() < deadline

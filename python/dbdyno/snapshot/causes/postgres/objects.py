@@ -124,7 +124,7 @@ def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
             continue
         lost = sorted({row["name"] for row in gone} - kept)
         scans = (change.tables[old].before.get("seq_scan", 0), change.tables[new].after.get("seq_scan", 0))
-        words = f"table {name} was recreated, without its index{'' if len(lost) == 1 else 'es'} {', '.join(lost)}"
+        words = f"table {name} was recreated without its index{'' if len(lost) == 1 else 'es'} {', '.join(lost)}"
         yield Cause(
             words, f"sequential scans of {name} {rate_change(*scans)}", slow, _gone_at(change, gone[0]), weight=3
         )
