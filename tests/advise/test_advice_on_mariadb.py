@@ -36,7 +36,7 @@ SMALL = (
     "--table-open-cache=10",
     "--max-connections=12",
 )
-LOOKS, TABLES, SESSIONS, GROUPINGS = 1100, 25, 10, 11
+LOOKS, TABLES, SESSIONS, GROUPINGS = 1100, 25, 10, 22
 _OBJECTS = (
     "create table test.items (id int primary key auto_increment, v int, note varchar(300), memo text)",
     "insert into test.items (v, note, memo) select seq % 4000, repeat(char(65 + seq % 26), 200), repeat(seq, 30)"
