@@ -158,7 +158,7 @@ def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity
         variance = n * m / 12 * ((total + 1) - tie_term / (total * (total - 1)))
         apart = max(abs(u - n * m / 2) - (0.5 if continuity else 0.0), 0.0)
         log10_p = normal_log10_p(apart / math.sqrt(variance)) if variance > 0 else 0.0
-    effect = f"a wait of the second arm is the longer in {100 * chance:.1f} % of the pairs"
+    effect = f"a wait of the second arm is longer in {100 * chance:.1f} % of the pairs"
     return ClassicalTest("Mann-Whitney U", u, log10_p=log10_p, effect=effect, effect_value=chance)
 
 
@@ -218,7 +218,7 @@ def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] 
         log10_p = _ks_exact(tied, n, m, largest)
     else:
         log10_p = kolmogorov_log10_p(d, n, m)
-    effect = f"the distribution functions are at most {d:.4f} apart"
+    effect = f"the distribution functions differ by at most {d:.4f}"
     return ClassicalTest("Kolmogorov-Smirnov D", d, log10_p=log10_p, effect=effect, effect_value=d)
 
 

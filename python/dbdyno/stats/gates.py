@@ -111,7 +111,7 @@ def enough_operations(arm: str, per_slice: float, stretch: str, *, counted: bool
         counted: True if it ends after a fixed number of transactions instead of a duration.
         waiting: True if sessions wait for each other at the end of a turn.
     """
-    name = f"transactions enough in a {stretch}"
+    name = f"enough transactions in a {stretch}"
     if math.isnan(per_slice):
         return Gate(name, None, f"{arm} has no {stretch} that counts", code="operations", arm=arm)
     text = f"a {stretch} of {arm} holds {per_slice:.3g} transactions of each session"
@@ -173,13 +173,13 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
         edge = top - (top - middle) / 100
         crowd = len(values) - int(np.searchsorted(values, edge, side="left"))
         if top > middle and crowd >= WALL_VALUES:
-            text = f"{crowd} latencies of {arm} are at {duration(top)}, the maximum, and none beyond it"
+            text = f"{crowd} latencies of {arm} are at the maximum of {duration(top)}, and none is above it"
             return Gate(name, False, text, advice, code="cut off")
     tops = [float(v[-1]) for v in long_enough.values() if v[-1] > 3 * v[len(v) // 2]]
     for i, a in enumerate(tops):
         if any(abs(a - b) <= 0.0005 * max(a, b) for b in tops[i + 1 :]):
             return Gate(name, False, f"the maxima of two arms agree: {duration(a)}", advice, code="cut off")
-    return Gate(name, True, "no wall at the maximum of any arm", code="cut off")
+    return Gate(name, True, "no arm has many latencies at its maximum", code="cut off")
 
 
 def enough_blocks(blocks: int, level: float) -> Gate:
@@ -191,7 +191,7 @@ def enough_blocks(blocks: int, level: float) -> Gate:
         "enough blocks",
         False,
         f"{blocks} blocks; a verdict at {level * 100:g} % takes at least {least}",
-        f"run at least {least} whole blocks, better 20 (--blocks 20)",
+        f"run at least {least} complete blocks, preferably 20 (--blocks 20)",
         code="blocks",
     )
 
@@ -215,7 +215,7 @@ def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
         q: The quantile, 0 to 1.
         counts: Number of operations of each block and arm.
     """
-    name = f"values enough for {label}"
+    name = f"enough values for {label}"
     if not counts:
         return Gate(name, None, "no blocks", code="tail")
     least = min(counts)
@@ -245,10 +245,10 @@ def has_tail(base: str, longest_ns: float, median_ns: float, times: float) -> Ga
     return Gate(
         name,
         False,
-        f"{text}; the question presumes {times:g} times",
-        "measure where single operations take that long: on the real storage, or on a model that has what makes them",
+        f"{text}; the question assumes {times:g} times or more",
+        "measure where single operations take that long: on the real storage, or on a model with their cause",
         code="premise",
-        because=f"this machine has no such tail: {text}, and the question presumes {times:g} times",
+        because=f"this machine has no such tail: {text}, but the question assumes {times:g} times or more",
     )
 
 

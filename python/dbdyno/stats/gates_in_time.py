@@ -37,7 +37,7 @@ _LEVEL = 0.99
 _STILL_LEVEL = 0.95
 _LARGE = math.log1p(DRIFT_LARGE)
 _MOVES_MIN = math.log1p(DRIFT_MIN)
-_ADVICE = "lengthen the warm-up, or look for what else ran"
+_ADVICE = "lengthen the warm-up, or find out what else was running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +105,20 @@ def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = Fa
     found = trend(np.log(np.where(y > 0, y, np.nan)), at_s)
     if found is None:
         known = int(np.sum(np.isfinite(y) & (y > 0)))
-        return Gate(name, None, f"{known} blocks are too few to see a drift of {label}", code="drift")
+        return Gate(name, None, f"{known} blocks are too few to show a drift of {label}", code="drift")
     said = _signed_change(found.change)
     if abs(found.change) >= _LARGE and found.certain and is_level:
         because = f"{label} drifted {said} during the run, so it measured two states of the machine"
         return Gate(name, False, f"{label} drifted {said} over the run", _ADVICE, code="level", because=because)
     if abs(found.change) >= _LARGE or (found.certain and abs(math.expm1(found.change)) >= DRIFT_MIN):
-        surely = "" if found.certain else f", though {found.blocks} blocks cannot be certain of it"
+        surely = "" if found.certain else f", but {found.blocks} blocks are too few to be certain"
         return Gate(name, False, f"{label} drifted {said} over the run{surely}", _ADVICE, code="drift")
-    visible = f"{found.blocks} blocks show {percent(math.expm1(found.visible))} % or more"
+    visible = f"{percent(math.expm1(found.visible))} % or more"
     if found.visible > _LARGE:
-        return Gate(name, None, f"{label} changed {said}, but {visible} only", code="drift")
-    return Gate(name, True, f"{label} changed {said} over the run; {visible}", code="drift")
+        text = f"{label} changed {said}, but {found.blocks} blocks can detect only a drift of {visible}"
+        return Gate(name, None, text, code="drift")
+    text = f"{label} changed {said} over the run; {found.blocks} blocks can detect {visible}"
+    return Gate(name, True, text, code="drift")
 
 
 def base_level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, str]) -> Iterator[Gate]:
@@ -152,7 +154,7 @@ def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, t
     """
     found = trend(log_ratios, at_s)
     if found is None:
-        return f"too few blocks show whether {arm} against {base} held still"
+        return f"too few blocks to show whether {arm} against {base} stayed the same"
     if said := drift_clause(arm, base, found, threshold):
         return said
     low, high = found.span(_STILL_LEVEL)
@@ -181,7 +183,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
     difference keeps its sign but moved significantly by more than half of the mean (a leak, a table that grows), the
     mean is valid only for this length of run: it fails with code "moving", which warns.
     """
-    name = "one difference over the run"
+    name = "same difference over the whole run"
     found = trend(log_ratios, at_s)
     if found is None:
         return Gate(name, None, "too few blocks to detect a moving difference", code="difference", arm=arm)
@@ -200,9 +202,10 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
         )
     if drift_clause(arm, base, found, threshold):
         step = f"a longer run would differ: look for what grows with {arm} or {base}, or judge the end separately"
-        return Gate(name, False, f"the difference moves: {text}", step, code="moving", arm=arm)
+        return Gate(name, False, f"the difference changes: {text}", step, code="moving", arm=arm)
     if found.visible / 2 > max(abs(found.mean), _LARGE):
-        return Gate(name, None, f"{found.blocks} blocks are too few to see it move", code="difference", arm=arm)
+        text = f"{found.blocks} blocks are too few to show whether it changes"
+        return Gate(name, None, text, code="difference", arm=arm)
     return Gate(name, True, text, code="difference", arm=arm)
 
 
@@ -217,7 +220,7 @@ def independent_blocks(log_ratios: ArrayLike, arm: str = "") -> Gate:
     values = values[np.isfinite(values)]
     r = autocorrelation(values)
     if values.size < 10 or math.isnan(r):
-        return Gate(name, None, f"{values.size} blocks are too few to see a dependence", code="independence", arm=arm)
+        return Gate(name, None, f"{values.size} blocks are too few to show a dependence", code="independence", arm=arm)
     text = f"autocorrelation of successive blocks {r:.2f}"
     if r <= 2 / math.sqrt(values.size):
         return Gate(name, True, text, code="independence", arm=arm)

@@ -53,7 +53,7 @@ ERRORS = LossWording(
     "transactions went well",
     "transactions",
     "failed",
-    "the errors by SQLSTATE stand in the report; mend the script or the setting, and run again",
+    "the report lists the errors by SQLSTATE; correct the script or the setting, and run again",
 )
 ARRIVALS = LossWording(
     "arrivals",

@@ -108,7 +108,7 @@ def _range(blocks: power.BlockRange) -> str:
 
 def _words(c: BlockComparison, wants: str, false_alarm: bool) -> str:
     text = (
-        f"{c.label or 'The metric'} against itself: {interval(c)}; {c.blocks} blocks show a "
+        f"{c.label or 'The metric'} against itself: {interval(c)}; {c.blocks} blocks can detect a "
         f"difference of {percent(c.smallest_visible)} % or more (80 % power)"
     )
     if wants:

@@ -120,14 +120,14 @@ def change_of(ratio: float, low: float | None = None, high: float | None = None,
 
 def deciding_blocks(c: BlockComparison) -> str:
     """Return the number of blocks that would decide, as an interval in words, or why none can be promised."""
-    asked = f"{c.threshold * 100:g} % from none"
+    asked = f"detect a difference of {c.threshold * 100:g} %"
     if not least_blocks.is_reachable(c.least_p, c.level):
         return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
     if c.tell_low is None:
-        return f"to tell {asked} needs over {PROMISED_MOST:,} such blocks; less noise would help more"
+        return f"to {asked} takes over {PROMISED_MOST:,} blocks; less noise would help more"
     most = f"over {PROMISED_MOST:,}" if c.tell_high is None else f"{c.tell_high:,}"
     number = f"{c.tell_low:,}" if c.tell_high == c.tell_low else f"{c.tell_low:,} to {most}"
-    return f"to tell {asked} needs {number} blocks in all"
+    return f"to {asked} takes {number} blocks in all"
 
 
 def is_within(c: BlockComparison) -> bool:
