@@ -35,8 +35,8 @@ def sentences(machine: Machine, settings: Sequence[Mapping[str, str]]) -> list[s
         told += [_demand(width, each) for width in widths]
     told.append(
         f"The host's limit is per LUN: {_list(throttles)} requests under way on each, so at most "
-        f"{_list([t * each for t in throttles])} on the {each} LUNs of one file system, whoever "
-        "asks for them."
+        f"{_list([t * each for t in throttles])} on the {each} LUNs of one file system for all jobs "
+        "together."
     )
     channels = [part for part in parts.values() if part["kind"] == "channel"]
     if channels:
@@ -44,12 +44,12 @@ def sentences(machine: Machine, settings: Sequence[Mapping[str, str]]) -> list[s
         limit = machine.number(f"devices.{channel['name']}.queue_limit")
         shared = lun["count"] // channel["count"]
         told.append(
-            f"A port's limit is another one: {limit:g} commands, shared by the {shared} LUNs that "
-            f"are reached by it; with {channel['count']} ports {limit * channel['count']:g} in all."
+            f"A port has its own limit: {limit:g} commands, shared by the {shared} LUNs behind it; "
+            f"{channel['count']} ports accept {limit * channel['count']:g} in all."
         )
     told.append(
-        f"All jobs read from the same place, and each of its {each} LUNs serves all of them: what "
-        "one job has under way on a LUN is missing for the others."
+        f"All jobs read the same data, so each of its {each} LUNs serves all of them: a request of "
+        "one job takes the place of a request of another."
     )
     return told
 
@@ -59,8 +59,8 @@ def _demand(width: int, luns: int) -> str:
     on = min(pieces, luns)
     noun = "piece" if pieces == 1 else "pieces"
     return (
-        f"With a stripe of {width} KB a read of 1 MB falls into {pieces} {noun} on {on} "
-        f"LUN{'s' if on > 1 else ''}: J jobs want J × {pieces} at once, about "
+        f"With a stripe of {width} KB a read of 1 MB is split into {pieces} {noun} on {on} "
+        f"LUN{'s' if on > 1 else ''}: J jobs send J × {pieces} at once, about "
         f"{_share(pieces / luns)} on each of {luns} LUNs."
     )
 

@@ -22,7 +22,7 @@ def method(run: Run) -> MethodRow:
     if manifest.reads["virtual"] and schedule.get("warmup_transactions"):
         sentences.append(
             f"The first {schedule['warmup_transactions']} transactions of each session do not "
-            "count, and sessions wait for one another after them."
+            "count; after them, sessions wait for each other."
         )
     operation = judge.get("operation", "transaction")
     if operation != "transaction":
@@ -31,23 +31,22 @@ def method(run: Run) -> MethodRow:
         sentences.append(f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count.")
     if any(arm["rate_per_s"] for arm in manifest.arms):
         sentences.append(
-            "Open loop: latency counts from the intended start, so that a stall of the "
-            "engine is not hidden by the load waiting for it."
+            "Open loop: latency counts from the intended start, so a stall of the engine is "
+            "visible even though the load waits for it."
         )
     elif manifest.switch != "imported":
-        sentences.append("Closed loop: each session goes on as soon as its transaction is done.")
+        sentences.append("Closed loop: each session starts its next transaction as soon as the previous one is done.")
     sentences += _lines(run)
     sentences += [
-        "The unit of inference is the block. Each block gives one number per arm and metric; "
-        "the log of their ratio is one observation; intervals are Student's t at "
-        f"{level:g} % over blocks, with a studentised bootstrap over blocks beside it.",
-        "A quantile that a block cannot carry (fewer than ten operations beyond it) is taken over "
-        "neighbouring blocks together.",
+        "The unit of inference is the block. Each block gives one number per arm and metric. "
+        "The log of the arms' ratio is one observation. Intervals are Student's t at "
+        f"{level:g} % over blocks; a studentised bootstrap over blocks is shown beside them.",
+        "If a block has fewer than ten operations beyond a quantile, neighbouring blocks are pooled for this quantile.",
         f"Differences within {threshold:g} % count as none. The headline metric was named before "
         "the run and is tested by itself; the others share a false-discovery rate "
         "(Benjamini and Hochberg).",
-        "Welch, Mann-Whitney and Kolmogorov-Smirnov over all operations assume independent "
-        "operations, which they are not; they are shown and decide nothing.",
+        "The tests of Welch, Mann-Whitney and Kolmogorov-Smirnov assume independent operations, but "
+        "operations depend on each other. These tests are shown and decide nothing.",
     ]
     if manifest.resumed:
         sentences.append(
@@ -59,10 +58,10 @@ def method(run: Run) -> MethodRow:
 def _switch_sentence(manifest: Manifest) -> str:
     if manifest.reads["virtual"]:
         return (
-            "The run passed in virtual time. Each block is a replication: every arm begins alike "
-            f"and draws the same random numbers (seed {manifest.seed}), so that arms are "
-            "paired; blocks are independent of each other. Nothing of the machine that computed it "
-            "enters."
+            "The run used virtual time. Each block is a replication: every arm begins in the same state "
+            f"and draws the same random numbers (seed {manifest.seed}), so arms are "
+            "paired. Blocks are independent of each other. The machine that ran the simulation does "
+            "not affect the results."
         )
     if manifest.switch == "imported":
         return "The run was imported: another program ran it, and its order was not drawn at random."
@@ -74,8 +73,8 @@ def _switch_sentence(manifest: Manifest) -> str:
     if len(manifest.arms) == 1:
         return f"One arm ran in blocks (seed {manifest.seed})."
     return (
-        f"Each block is one turn of every arm, in an order drawn from seed {manifest.seed} and "
-        f"mirrored in the next block, because {manifest.switch_reason}."
+        f"The arms alternated in turns, because {manifest.switch_reason}. Each block has one turn of every arm, "
+        f"in an order drawn from seed {manifest.seed} and mirrored in the next block."
     )
 
 
@@ -123,7 +122,7 @@ def overhead(run: Run) -> Overhead | None:
     cost = 1 - c.ratio
     text = (
         f"Watching changed the throughput of {name} by {-cost * 100:+.1f} % ({interval(c)}, "
-        f"{c.blocks} pairs of half a second). It is in effect for all arms alike."
+        f"{c.blocks} pairs of half a second). It affects all arms alike."
     )
     return {"text": text, "ratio": c.ratio, "low": c.low, "high": c.high}
 

@@ -275,15 +275,15 @@ def _warnings(runs: tuple[Run, Run]) -> list[Caution]:
         return [
             {
                 "code": "model and engine",
-                "text": "One run passed in virtual time on modelled devices, the other on a real "
-                "engine: shapes and ratios compare, microseconds do not.",
+                "text": "One run used virtual time on modelled devices, the other a real engine: "
+                "compare shapes and ratios, not microseconds.",
                 "next": "fit the model's devices to the engine's disk: dbdyno model calibrate RUN",
             }
         ]
     return [
         {
             "code": "not interleaved",
-            "text": "The two runs were made one after the other: drift between them counts as difference.",
+            "text": "The two runs were made one after the other: drift between them counts as a difference.",
             "next": "put both variants into one plan as arms",
         }
     ]

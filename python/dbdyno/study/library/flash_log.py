@@ -95,7 +95,7 @@ STUDY = Study(
     "smart flash log, from event 10046 (E9)",
     found_there="On against off: median 500 / 481 us, mean 542.4 / 508.7, first quartile 452 / "
     "435, third 567 / 535: slower by 4 to 7 % throughout the body of the distribution. Flash won 19,190 of 551,342 "
-    "writes. Known slips: the post prints 3.8 % for that, its own formula gives 3.48 %; and "
+    "writes. Known errors: the post prints 3.8 % for that, its own formula gives 3.48 %; and "
     "both samples were cut off at 4 ms, which hides the tail that the flash log is there for (see "
     "flash-log-tail).",
     factors=(

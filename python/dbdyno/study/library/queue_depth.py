@@ -41,7 +41,7 @@ STUDY = Study(
     targets="models with LUNs: --target model:san by default",
     source="Glenn Fawcett, 2006: a storage stack that collapsed under sd_max_throttle (E22)",
     found_there="128 LUNs, stripes of 32 KB, a throttle of 2: 10 scans of 1 MB are 320 requests "
-    "outstanding, and the host starved while the array was idle. A known slip: the post divides the "
+    "outstanding, and the host starved while the array was idle. A known error: the post divides the "
     "320 by 4 channels and holds that against the throttle of 2, but the throttle is a limit per "
     "LUN. With 10 jobs on one file system each of its 32 LUNs has 10 requests, 2 of them in flight: 5 rounds "
     "instead of 1.",

@@ -89,7 +89,7 @@ STUDY = Study(
     "page_bytes=65536,8192, the page of the flash: the log block is 8 kB there",
     source="Guy Harrison, 2011: redo on flash with redo blocks of 512 and 4096 bytes (E7)",
     found_there="Blocks of 4096 bytes cut the elapsed time by 70 %, and flash was then slightly "
-    "slower than disk. A known slip: the 20 times of ten sessions (see redo-device) and these "
+    "slower than disk. A known error: the 20 times of ten sessions (see redo-device) and these "
     "70 % belong to different loads: 4 x 0.30 = 1.2 is 'slightly slower', 20 x 0.30 = 6 is not. So "
     "this study has one session.",
     factors=(

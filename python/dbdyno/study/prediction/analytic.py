@@ -241,7 +241,7 @@ def _laws(demands: Demands, sessions: int, outcome: SimulationResult) -> list[Js
 
 def _sentences(demands: Demands, rows: Sequence[JsonObject]) -> list[str]:
     said = [
-        f"A transaction asks for {demands.cpu:.4g} us of CPU and {demands.flush:.4g} us of a flush;"
+        f"A transaction needs {demands.cpu:.4g} us of CPU and {demands.flush:.4g} us of a flush;"
         f" {demands.delay:.4g} us are delays that do not depend on other sessions."
     ]
     known = [row for row in rows if math.isfinite(row["analytic"])]

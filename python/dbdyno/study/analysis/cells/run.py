@@ -124,7 +124,7 @@ def _arm(run: Run, at: int, turns: list[Turn]) -> ArmRow:
     return {
         "index": at,
         "name": about["name"],
-        "description": f"{about['description']}; operations are redo writes, by the cells",
+        "description": f"{about['description']}; operations are redo writes, as the cells count them",
         "changes": {"every cell": texts.pop()} if len(texts) == 1 else about["changes"],
         "sessions": None,
         "rate_per_s": None,
@@ -149,22 +149,22 @@ def _method(run: Run) -> list[str]:
     manifest = run.manifest
     judge = manifest.plan["judge"]
     return [
-        f"Each block is one turn of every arm, in an order drawn from seed {manifest.seed} and "
-        f"mirrored in the next block, because {manifest.switch_reason}.",
-        "The arms were switched by ALTER IORMPLAN on every cell, and the plan read back. A turn "
-        "begins with the first collection of a cell after that, and ends with a later one, "
-        f"{(manifest.turn_ns or 0) / 1e9:g} s on by the cell's own clock.",
-        "The load was that of the databases' own users. What they did differently from turn to "
-        "turn is noise here; the random order keeps it from favouring an arm.",
+        f"The arms alternate in turns, because {manifest.switch_reason}. Each block has one turn of every arm, in "
+        f"an order drawn from seed {manifest.seed} and mirrored in the next block.",
+        "ALTER IORMPLAN switched the arms on every cell, and each cell's plan was read again. A turn begins with "
+        "the first collection of a cell after that, and ends with a collection "
+        f"{(manifest.turn_ns or 0) / 1e9:g} s later by the cell's own clock.",
+        "The databases' own users made the load. If the load changed between turns, that is noise "
+        "here; the random order keeps it from favouring an arm.",
         "The unit of inference is the block. Each block gives one number per arm and metric, "
-        "over the cells whose counters hold in all its turns; the log of their ratio is one "
-        f"observation; intervals are Student's t at {judge['level'] * 100:g} % over blocks, with a "
-        "studentised bootstrap over blocks beside it.",
+        "over the cells with valid counters in all its turns. The log of the arms' ratio is one "
+        f"observation. Intervals are Student's t at {judge['level'] * 100:g} % over blocks; a "
+        "studentised bootstrap over blocks is shown beside them.",
         f"Differences within {judge['threshold'] * 100:g} % count as none. The headline metric was "
         "named before the run and is tested by itself; the others share a false-discovery rate "
         "(Benjamini and Hochberg).",
-        "Cells measure their own side of a redo write: network, and what the database does before "
-        "and after, are not in it.",
+        "Cells measure only their own part of a redo write: without the network, and without the "
+        "database's work before and after.",
     ]
 
 
@@ -179,6 +179,6 @@ def _engine(run: Run) -> dict[str, object]:
         values = dict.fromkeys(str(own.get(key, "–")) for own in targets.values())
         facts[key] = ", ".join(values)
     settings = [
-        {"name": cell, "value": own["plan"], "source": "found at the start, put back"} for cell, own in targets.items()
+        {"name": cell, "value": own["plan"], "source": "found at the start, restored"} for cell, own in targets.items()
     ]
     return {"facts": facts, "settings": settings}

@@ -74,7 +74,7 @@ def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
         ""
         if math.isnan(main.smallest_visible)
         else (
-            f"These {main.blocks} blocks see a difference of {percent(main.smallest_visible)} % or "
+            f"These {main.blocks} blocks can detect a difference of {percent(main.smallest_visible)} % or "
             f"more in {main.label} (80 % power)."
         )
     )
@@ -147,7 +147,7 @@ def _race_sentences(model: Model, run: Run) -> Iterator[str]:
             yield f"{name}: a redo write that raced took {duration(row['served_ns'])} on average."
         if row["passed"]:
             reasons = ", ".join(f"{why} {n:,}" for why, n in row["passed"].items())
-            yield f"{name}: passed by the flash log: {reasons}."
+            yield f"{name}: writes that bypassed the flash log: {reasons}."
 
 
 def _ends(row: RaceRow) -> str:
@@ -273,7 +273,7 @@ def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
         "redo of these databases only",
         shares[False] <= OTHERS_MOST,
         f"{100 * shares[False]:.3g} % of redo writes raced although it was off",
-        "other databases write redo on these cells, and are in the same counters: name them too",
+        "other databases also write redo on these cells, and the same counters include it: name them too",
         code="others",
     )
 

@@ -252,8 +252,8 @@ def _open_loop(gate_input: GateInput) -> Iterator[Gate]:
         yield gates.Gate(
             f"generator keeps the schedule of {arm.label}",
             late <= len(lags) / 10,
-            f"in {late} of {len(lags)} blocks an arrival started more than 1 ms late for want of "
-            f"the generator, at worst {duration(max(lags, default=0))}",
+            f"in {late} of {len(lags)} blocks the generator started an arrival more than 1 ms late, "
+            f"at worst {duration(max(lags, default=0))}",
             "lower the rate, add sessions, or free a core for the generator",
             code="generator",
             arm=arm.label,
@@ -349,7 +349,7 @@ def _invariants(blocks: list[Block]) -> Iterator[Gate]:
         yield Gate(
             name,
             not broken,
-            f"looked at in {looked}, exactly" if not broken else f"broken in {broken} blocks",
+            f"exact in {looked}" if not broken else f"broken in {broken} blocks",
             "this is a defect of dbdyno: please report it",
             code="invariants",
             because=f"{name} does not hold in {broken} blocks: a defect of dbdyno",
@@ -393,7 +393,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
         yield _warning(
             "errors",
             f"{number:,} transactions failed{said}",
-            "failed transactions count as no throughput and give no latency",
+            "failed transactions do not count in throughput or latency",
         )
     for facts in run.manifest.targets.values():
         for setting in facts.get("settings", []):

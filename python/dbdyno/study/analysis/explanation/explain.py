@@ -133,9 +133,9 @@ def _lack(split: Split) -> tuple[str, str] | None:
             return (f"the waits of {side.name} were not sampled", "activity_hz = 10 under [watch] samples them")
         if not known and side.looks < LOOKS_LEAST:
             return (
-                f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say"
-                " little",
-                "a longer run, more sessions, or a larger activity_hz under [watch]",
+                f"sessions of {side.name} were sampled about {side.looks:.0f} times: fewer than {LOOKS_LEAST} samples"
+                " are not enough",
+                "use a longer run, more sessions, or a larger activity_hz under [watch]",
             )
         if not known and not side.samples and not side.cpu_count.sum():
             return (f"neither waits nor CPU of {side.name} were seen, so it is not known where its time went", "")
@@ -186,13 +186,13 @@ def _counter_sentences(
     pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
     first, second = ({one.code: one for one in _open_reasons(reasons(pair))} if pair else {} for pair in pairs)
     words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
-    return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
+    return tuple(f"No difference of time is certain, but a counter differs: {one}." for one in words[:MOST])
 
 
 def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]:
     """Return sentences on counters that differ in the slower arm, if its waits show too little to name a cause."""
     known = _open_reasons(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
-    return tuple(f"Counters differ, but their share of the time was not seen: {one.words}." for one in known[:MOST])
+    return tuple(f"Counters differ, but their share of the time is not known: {one.words}." for one in known[:MOST])
 
 
 def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
@@ -309,8 +309,8 @@ _DEARER = (
 
 
 _READ = (
-    "Waits were read from the server's memory, hundreds to thousands of times a second, at no cost for it; the time of"
-    " those shorter than the time between two looks is right on average. CPU is what the host counted."
+    "Waits were read from the server's memory, hundreds to thousands of times a second, which costs the server nothing."
+    " Times of waits shorter than the time between two looks are right on average. CPU is what the host counted."
 )
 
 

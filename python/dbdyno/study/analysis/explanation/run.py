@@ -82,8 +82,8 @@ def _warmup(run: Run) -> list[Block]:
 def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
     """Return a sentence on arms with more sessions: total throughput rises, but each transaction takes longer."""
     return (
-        f"{arm.sessions} sessions work at once instead of {base.sessions}: that each transaction takes longer is what "
-        f"keeps the throughput from being {arm.sessions / base.sessions:.3g} times as large."
+        f"{arm.sessions} sessions work at once instead of {base.sessions}. The throughput is not "
+        f"{arm.sessions / base.sessions:.3g} times as large, because each transaction takes longer."
     )
 
 

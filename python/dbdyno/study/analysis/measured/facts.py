@@ -26,7 +26,7 @@ def run_facts(run: Run, blocks: list[Block]) -> RunRow:
     manifest = run.manifest
     switch = manifest.switch
     slices = manifest.slice_ns
-    orders = {"slices": "randomised ABBA", "model": "from the same beginning", IMPORTED: "in the program's order"}
+    orders = {"slices": "randomised ABBA", "model": "each arm from the same state", IMPORTED: "in the program's order"}
     order = orders.get(switch, "random, mirrored from block to block")
     return {
         "id": run.id,

@@ -103,7 +103,7 @@ def _little(arm: ArmMeasures) -> LawRow | None:
         return None
     inside = float(np.average(rate[known] * mean_ns[known] / 1e9, weights=count[known]))
     idle = 1 - inside / arm.sessions
-    says = f"{max(idle, 0.0):.1%} of the time a session of {arm.name} was between two transactions"
+    says = f"a session of {arm.name} spent {max(idle, 0.0):.1%} of its time between two transactions"
     if idle > IDLE:
         says += ": the client is part of what was measured"
     return {
@@ -153,7 +153,7 @@ def _disk(connection: Any, listed: list[list[int]]) -> LawRow | None:
     inside, present = spent / wall, queued / wall
     says = (
         f"{name} was busy {busy / wall:.0%} of the time: {requests / wall * 1e9:,.0f} requests a second of"
-        f" {spent / requests / 1e6:.3g} ms are {inside:.3g} at once"
+        f" {spent / requests / 1e6:.3g} ms each mean {inside:.3g} requests in progress"
     )
     return {
         "arm": None,

@@ -48,8 +48,8 @@ def warnings(run: Run) -> Iterator[Caution]:
         if log["same_device"]:
             yield {
                 "code": "one device",
-                "text": f"both paths of {name} lie on {log['same_device']}: the copies share one "
-                "device, and what slows it slows both",
+                "text": f"both paths of {name} are on {log['same_device']}: the copies share one "
+                "device, so a slow device delays both",
                 "next": "name paths on two devices",
             }
         if log["sync"] == "direct":
@@ -165,7 +165,7 @@ def _writes(log: LogRow) -> Iterator[str]:
         if "quantiles_ns" in path:
             q = path["quantiles_ns"]
             yield (
-                f"The {path['path']} ({path['file']}) needs {duration(q['p50'])} for a write at "
+                f"A write to the {path['path']} ({path['file']}) takes {duration(q['p50'])} at "
                 f"the median, {duration(q['p99'])} at p99, {duration(path['max_ns'])} at most."
             )
 
@@ -184,9 +184,9 @@ def race_sentences(log: LogRow) -> Iterator[str]:
     )
     limit = duration(log["outlier_ns"])
     yield (
-        f"Outliers of {limit} or more: {race['prevented_outliers']:,} prevented (the first path "
-        f"alone was slow), {race['second_only_outliers']:,} of the second path alone, "
-        f"{race['actual_outliers']:,} that nothing prevented."
+        f"Outliers of {limit} or more: {race['prevented_outliers']:,} prevented (only the first "
+        f"path was slow), {race['second_only_outliers']:,} on the second path only, "
+        f"{race['actual_outliers']:,} not prevented."
     )
     if race["skipped_busy"]:
         yield (f"{race['skipped_busy']:,} writes went to the first path only, because the second was too far behind.")
@@ -199,6 +199,6 @@ def _cost(logs: list[LogRow]) -> str:
 
     costs = " and ".join(duration(log["cost_ns"]) for log in logs)
     return (
-        f"The probe itself costs {costs} per write, measured on a sink before the run; it is part "
-        "of every commit's time and of no path's."
+        f"The probe itself costs {costs} per write, measured on a sink before the run. "
+        "Commit times include this cost, path times do not."
     )

@@ -27,15 +27,15 @@ _OWN = re.compile(r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_se
 """Pattern of dbdyno's own queries and canaries."""
 
 ASSUMPTION = (
-    "Assumed: the statements are independent of each other. They share tables, cache and machine, "
-    "so the real uncertainty is larger; and what goes together need not cause each other."
+    "The tests assume independent statements. But statements share tables, cache and machine, "
+    "so the real uncertainty is larger. A correlation does not prove a cause."
 )
 
 PROPERTIES: tuple[tuple[Property, str], ...] = (
     ("hit_ratio", "hit ratio"),
-    ("blocks", "blocks touched a call"),
-    ("reads", "blocks read a call"),
-    ("temp", "blocks sorted to disk a call"),
+    ("blocks", "blocks touched per call"),
+    ("reads", "blocks read per call"),
+    ("temp", "blocks sorted to disk per call"),
     ("rows", "rows a call"),
 )
 
@@ -185,12 +185,13 @@ def _verdict(rows: list[PropertyCorrelation], statements: list[CorrelatedStateme
     sentences = [_in_the_open(own)]
     best = max((row for row in rows if row is not own), key=lambda row: abs(row["spearman"]))
     if best["q"] < LEVEL and abs(best["spearman"]) > abs(r):
-        sentences.append(f"The time of a call goes with {best['x']} far more: rank correlation {best['spearman']:.2f}.")
+        sentences.append(
+            f"The time of a call correlates far more with {best['x']}: rank correlation {best['spearman']:.2f}."
+        )
         partial = _partial(statements, best["property"])
         if partial is not None:
             sentences.append(
-                f"Among statements alike in {best['x']}, what is left of the hit ratio's rank "
-                f"correlation is {partial:.2f}."
+                f"Among statements with similar {best['x']}, the hit ratio's rank correlation is {partial:.2f}."
             )
     sentences.append(ASSUMPTION)
     if fallen:

@@ -117,7 +117,7 @@ def _left_to_wait_for(columns: Columns) -> list[str]:
         ]
     return [
         f"At the median {share:.0%} of a large transaction's redo was still to be flushed when "
-        "its commit began: the log writer had been ahead of the rest."
+        "its commit began: the log writer had already written the rest."
     ]
 
 

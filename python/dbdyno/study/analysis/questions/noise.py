@@ -43,7 +43,7 @@ def noise_verdict(measures: Measures, judge: JudgeRow, headline: str, *, in_virt
     main = floors[headline]
     needed = wanted_blocks(main.blocks_to_tell)
     words = (
-        f"This set-up sees a difference of {percent(main.smallest_visible)} % or more in "
+        f"This set-up can detect a difference of {percent(main.smallest_visible)} % or more in "
         f"{main.comparison.label} ({main.comparison.blocks} blocks, 80 % power)"
     )
     others = [floor.words for name, floor in floors.items() if name != headline]
@@ -62,12 +62,12 @@ def _equal(measures: Measures) -> VerdictRow:
     if np.array_equal(base, again):
         return {
             "decision": "noise floor",
-            "headline": "Both arms were the same to the nanosecond, as they must be: "
+            "headline": "Both arms took the same time to the nanosecond, as they must: "
             f"{base.size} times in {len(measures.arms[0].blocks)} blocks.",
             "sentences": [
                 "In virtual time the arms of a block draw the same random numbers, so a model has "
-                "no noise of its own. What a difference between arms needs in blocks follows from "
-                "how much it varies between replications, and stands beside each metric of a run."
+                "no noise of its own. How many blocks a difference between arms needs depends on how much "
+                "it varies between replications; a run shows this number for each metric."
             ],
         }
     return {

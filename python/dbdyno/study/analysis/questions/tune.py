@@ -70,7 +70,7 @@ def _verdict(
     words = f"{leader} is best of {len(names)}" if certain else f"{leader} is ahead of {len(names)}"
     base = race["against"][0]
     if tune["leader"] == 0:
-        words += ", and is what was there before"
+        words += ", and is the setting from before the race"
     elif base is not None and base["ratio"]:
         ends = [1 / base[name] if base[name] else None for name in ("high", "low")]
         words += f": {change_of(1 / base['ratio'], *ends, higher_is_better=True)} against {names[0]}"

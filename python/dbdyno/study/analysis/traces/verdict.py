@@ -221,11 +221,11 @@ def method(used: UsedBlocks, options: ComparisonOptions, explained: Explanation)
         "same number of executions per transaction than per execution of the client.",
     }[explained.basis]
     sentences = [
-        "Response time: the calls with all that they hold, and the waits between calls, but for thinking and idle"
-        " waits. Database time: the same without round trips. Time that no record covers is in neither.",
+        "Response time: the calls with everything inside them, and the waits between calls, except think time and"
+        " idle waits. Database time: the same without round trips. Neither includes time that no record covers.",
         same,
-        "The reasons add up to the difference of the response times. A number and a length that both changed share"
-        " their product equally.",
+        "The reasons add up to the difference of the response times. If both the number and the length of waits or"
+        " calls changed, their joint effect is split equally.",
         "Statements are the same where their SQL_ID is in both sets, else where their texts are the same without"
         " literals and bind variables. Their figures are exclusive of the statements below them.",
     ]
@@ -296,8 +296,8 @@ def warnings_of(
     found.append(
         {
             "code": "not interleaved",
-            "text": "The two sets were traced at different times or places: whatever else differed"
-            " between them counts as difference.",
+            "text": "The two sets were traced at different times or places: anything else that"
+            " differed between them counts as a difference.",
             "next": "trace both variants alternately, under the same load",
         }
     )
