@@ -161,7 +161,7 @@ def _weighted_mean(name: str, readings: list[Reading], weights: _Weights) -> tup
         return None, "the rate of its requests is not known; `cells watch` computes it from the counters"
     if name == "FL_RQ_TM_W_RQ" and not all(weights.none_passed_by(r.cell) for r in readings):
         return None, (
-            "redo writes passed by the flash log, and those have no rate; `cells watch` has it from the counters"
+            "some redo writes bypassed the flash log and have no rate; `cells watch` computes it from the counters"
         )
     shares = [weights.requests(reading, rates, same_object) for reading in readings]
     known = [share for share in shares if share is not None]

@@ -266,7 +266,7 @@ def _silent(run: Run, cell: str) -> Column:
     """Return the column of a cell that returned nothing in any round."""
     told = [problem for said in reports_of(run, run.blocks(), cell) if (problem := said.get("problem"))]
     why = f": {told[-1]}" if told else ""
-    return Column(Host(cell, cell), Listing(), 0, 0.0, f"gave nothing in any round{why}")
+    return Column(Host(cell, cell), Listing(), 0, 0.0, f"returned nothing in any round{why}")
 
 
 def _cell(source: str, known: Mapping[str, str]) -> str:

@@ -300,7 +300,7 @@ def _passed_by(log: Row, row: Row) -> Iterator[Row]:
     yield _finding(
         "bypass",
         level,
-        f"{_count(total)} of {_count(of)} redo writes ({_percent(total / of)}) passed by the flash log: {words}.",
+        f"{_count(total)} of {_count(of)} redo writes ({_percent(total / of)}) bypassed the flash log: {words}.",
         "cellcli -e list iormplan detail",
     )
 

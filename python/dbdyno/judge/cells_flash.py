@@ -178,7 +178,7 @@ def _passed_table(log: Row) -> Table:
         }
         for one in log["passed_by"]
     ]
-    return _page_table("Redo writes that passed by the flash log", heads, rows)
+    return _page_table("Redo writes that bypassed the flash log", heads, rows)
 
 
 def cache_section(cache: Row | None) -> Row | None:
@@ -186,8 +186,9 @@ def cache_section(cache: Row | None) -> Row | None:
     if cache is None:
         return None
     heads = columns(
-        "cell:text hit_ratio:ratio:hits hits:count:reads_answered misses passed_reads:count:reads_past_it writes first"
-        " overwrite populate passed_writes:count:writes_past_it used:mb:used_at_the_end dirty:mb:not_yet_on_disk"
+        "cell:text hit_ratio:ratio:hits hits:count:reads_answered misses passed_reads:count:reads_bypassing_it writes"
+        " first overwrite populate passed_writes:count:writes_bypassing_it used:mb:used_at_the_end"
+        " dirty:mb:not_yet_on_disk"
     )
     notes = [
         f"{line['cell']}: first + overwrite + populate is not FC_IO_RQ_W."

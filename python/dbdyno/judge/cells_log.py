@@ -101,7 +101,7 @@ def _counts(rows: Sequence[Row]) -> list[EventCounts]:
     for name, words in (
         ("prevented", "outliers prevented"),
         ("actual", "outliers not prevented"),
-        ("passed_by", "past the flash log"),
+        ("passed_by", "bypassed the flash log"),
     ):
         row = found.get(name)
         if row is not None:

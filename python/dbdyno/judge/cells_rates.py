@@ -47,7 +47,7 @@ SHARES = (
     Share(
         "actual", "outliers not prevented, of redo writes", "FL_ACTUAL_OUTLIERS", "FL_FLASH_FIRST|FL_DISK_FIRST", False
     ),
-    Share("passed_by", "past the flash log, of requests", "FL_IO_W_SKIP_(?!OUTLIERS).*", "FL_RQ_W"),
+    Share("passed_by", "bypassed the flash log, of requests", "FL_IO_W_SKIP_(?!OUTLIERS).*", "FL_RQ_W"),
     Share("cache_hits", "read from flash cache, of reads", "FC_IO_RQ_R", "FC_IO_RQ_R|FC_IO_RQ_R_MISS", True),
 )
 SKIP = "FL_IO_W_SKIP_"
@@ -163,7 +163,9 @@ def _row_of_counter(both: Both, name: str, cell: str, item: str | None) -> Itera
 def _shares(both: Both) -> Iterator[Row]:
     """Yield the shares for which both recordings have counters; each reason for a bypass is one share."""
     reasons = sorted({n for side in both for n in side.counters if n.startswith(SKIP)})
-    more = [Share(name.lower(), f"past the flash log, {name.removeprefix(SKIP)}", name, "FL_RQ_W") for name in reasons]
+    more = [
+        Share(name.lower(), f"bypassed the flash log, {name.removeprefix(SKIP)}", name, "FL_RQ_W") for name in reasons
+    ]
     for share in (*SHARES, *more):
         parts, wholes = (re.compile(p).fullmatch for p in (share.part, share.whole))
         sums = [(_total(side, parts), _total(side, wholes)) for side in both]

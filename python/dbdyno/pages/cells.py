@@ -30,8 +30,8 @@ _REASONS = {
 }
 _KINDS = {
     "report": "Report of a recording of storage cells",
-    "show": "What the storage cells say",
-    "diff": "What the storage cells did",
+    "show": "Metrics of the storage cells",
+    "diff": "Storage cells between two readings",
     "skew": "Storage cells and disks against their siblings",
 }
 _TONES: dict[str, Tone] = {
@@ -167,7 +167,7 @@ def _log_table(log: Entry) -> Table:
         if log.get(name) is not None
     ]
     rows += [
-        {"what": f"passed by: {reason}", "value": fmt.digits(number)}
+        {"what": f"bypassed: {reason}", "value": fmt.digits(number)}
         for reason, number in (log.get("passed_by") or {}).items()
     ]
     return _rows("", columns("what:text:_ value:words"), rows)
@@ -257,7 +257,7 @@ def _verdict(model: Analysis, findings: Sequence[Finding]) -> dict[str, str]:
     if model.get("page") == "diff" and not any(row.get("delta") for row in rows):
         return {"word": "in part", "why": "no counter changed"}
     if findings:
-        return {"word": "in part", "why": f"{len(findings)} cells are not here whole"}
+        return {"word": "in part", "why": f"incomplete data from {common.with_noun(len(findings), 'cell')}"}
     return {"word": "whole", "why": "every cell answered"}
 
 

@@ -62,7 +62,7 @@ class CellsBench(PassiveBench):
 
     traits = Traits(
         asks=True,
-        interrupted="the plans of the cells are as they were",
+        interrupted="the plans of the cells are restored",
         no_errors="the cells' databases make the load",
     )
 
@@ -162,7 +162,7 @@ class CellsBench(PassiveBench):
         self.held.callback(self._note_restored, run)
         self.held.enter_context(self.around.guardian.undo(self.undo))
         self.held.callback(
-            self.around.note, f"putting the plans of the cells back, and looking again after {SETTLE_S:g} s"
+            self.around.note, f"restoring the plans of the cells; checking them again after {SETTLE_S:g} s"
         )
         self.fleet = Fleet(self.hosts, self.access)
         self.loop.run(self.fleet.__aenter__())
@@ -262,7 +262,7 @@ class CellsBench(PassiveBench):
     def _not_refreshed(self, name: str, seen: Mapping[str, int | None]) -> str:
         words = f"not refreshed: no new collection for {self.cells.patience_s:g} s"
         if name not in self.stale:
-            self.around.note(f"{name}: {words}; the other cells continue, its column does not count")
+            self.around.note(f"{name}: {words}; the other cells continue; the column of this cell does not count")
         self.stale[name] = seen.get(name)
         return words
 

@@ -161,7 +161,7 @@ def describe(plan: CellsPlan, survey: Survey) -> str:
         lines.append(f"    now, and restored in any case: {text}")
         if "flashlog=off" in text.lower():
             lines.append(
-                "    that plan has the flash log off: it is restored because it was found, not because it is advised"
+                "    that plan has the flash log off: it is restored because it was in effect; that is no advice"
             )
     for number, (name, arm) in enumerate(zip(plan.names, arms, strict=True)):
         lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")

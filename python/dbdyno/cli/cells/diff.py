@@ -149,7 +149,7 @@ def flash_log_sentences(log: FlashLog | None) -> list[str]:
         )
     if log["passed_by"]:
         reasons = ", ".join(f"{why} {n:,.0f}" for why, n in log["passed_by"].items())
-        words.append(f"Passed by the flash log: {reasons}.")
+        words.append(f"Bypassed the flash log: {reasons}.")
     if not log["identity_holds"]:
         words.append("Disk first + flash first differs from FL_IO_W: the counters were read at different moments.")
     return words
