@@ -91,7 +91,7 @@ def _summary(findings: list[dict[str, object]], whose: str) -> Section:
         )
     lead = (
         f"At stake: the measured share of {whose} that the fix acts on; empty where it was not timed."
-        " Each finding below says how much of it the fix may save."
+        " Each finding below says how much of that share the fix may save."
     )
     shown = common.table("", columns(_FINDINGS), rows, look="loose")
     return Section("advice_findings", "Findings", lead if rows else "", tables=(shown,) if rows else ())

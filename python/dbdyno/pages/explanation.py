@@ -54,7 +54,7 @@ def _whole(entry: Entry) -> str:
     if entry.get("unit") != "ns":
         return f"{what}."
     if entry.get("before") is None:
-        return f"{what}: {fmt.duration(amount)}, by what it was spent on."
+        return f"{what}: {fmt.duration(amount)}, split as follows."
     more = "more" if amount > 0 else "less"
     per = fmt.line(entry.get("per") or "a transaction")
     span = _span(entry, sign=amount)
@@ -85,9 +85,9 @@ def _sentence(entry: Entry, total: Entry) -> str:
 def _rest(entry: Entry, causes: list[TableRow]) -> Iterator[str]:
     share, amount = fmt.number(entry.get("rest_share")), fmt.number(entry.get("rest"))
     if not causes:
-        yield "No single cause surely explains a tenth of it."
+        yield "No single cause certainly explains a tenth of the total."
     elif share is not None and abs(share) < LEAST_REST:
-        yield "Together they explain all of it."
+        yield "Together these causes explain the total."
     elif share is not None and amount is not None and entry.get("unit") == "ns":
         sign = "-" if amount < 0 else ""
         yield f"Not explained by these: {sign}{fmt.duration(abs(amount))} ({100 * share:.0f} %)."

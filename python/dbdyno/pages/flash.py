@@ -56,9 +56,9 @@ def _phases(model: Analysis) -> Section:
     )
     steady = reading.dig(model, "steady") or {}
     about = (
-        f"Overwriting is steady when the requests per second of {steady.get('window')} rounds lie within"
-        f" {fmt.percent(steady.get('range_most'))} of their mean and their trend line rises or falls by at most"
-        f" {fmt.percent(steady.get('rise_most'))} of it (SNIA's rule)."
+        f"Overwriting is steady when the requests per second of {steady.get('window')} rounds are within"
+        f" {fmt.percent(steady.get('range_most'))} of their mean. Their trend line may rise or fall by at most"
+        f" {fmt.percent(steady.get('rise_most'))} of the mean (SNIA's rule)."
     )
     drawn = common.figures(model, "flash")
     return Section("flash_phases", "Phases", about, tables=(common.table("", shown, rows),), figures=drawn)

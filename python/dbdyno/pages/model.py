@@ -64,7 +64,7 @@ def _machine(model: Analysis) -> Page:
     return Page(
         Head("Machine", _title(model, "a machine"), "machine", fmt.line(model.get("name") or ""), section="Machine"),
         (
-            Section("drawing", "What stands over what", figures=common.figures(model, "machine")),
+            Section("drawing", "The layers of the machine", figures=common.figures(model, "machine")),
             Section(
                 "model_parameters",
                 "Parameters",
@@ -111,7 +111,7 @@ def _claims(model: Analysis) -> Page:
             Section(
                 "claims",
                 "Claims",
-                "Value and 95 % interval over replications, and the band that is asked for.",
+                "Value and 95 % interval over replications, and the band that the claim requires.",
                 parts=tuple(_claim(claim) for claim in claims),
             ),
         ),
@@ -139,7 +139,7 @@ def _basis(claim: Mapping[str, Any]) -> str:
     words = fmt.line(claim.get("basis") or "")
     replications = claim.get("replications")
     if replications and claim.get("steady") is False:
-        words += f"; not settled by {replications} replications: another seed may say otherwise"
+        words += f"; not settled by {replications} replications: another seed may give another verdict"
     elif replications:
         words += f"; {replications} replications"
     return words
@@ -225,8 +225,8 @@ def _quality(model: Analysis) -> Table:
         {"what": words, "fit": fmt.number(distance.get(key)), "floor": fmt.number(floor.get(key))}
         for words, key in parts
     ]
-    shown = columns("what:text:distance fit:plain3:table floor:plain3:the_halves_themselves")
-    return table("Fit to the first half, held to the second", shown, rows)
+    shown = columns("what:text:distance fit:plain3:table floor:plain3:half_against_half")
+    return table("Fitted to the first half, tested on the second", shown, rows)
 
 
 def _fit_table(quantiles: list[TableRow]) -> Table:
@@ -251,8 +251,8 @@ def _lags(model: Analysis) -> Table:
         | {"regimes": fmt.number(row.get("regimes"))}
         for row in reading.entries(model, "lags")
     ]
-    shown = columns("lag:text:requests_apart measured:plain3 table:plain3:one_table regimes:plain3")
-    return table("Likeness of log latencies (autocorrelation)", shown, rows)
+    shown = columns("lag:text:lag_in_requests measured:plain3 table:plain3:one_table regimes:plain3")
+    return table("Autocorrelation of log latencies", shown, rows)
 
 
 def _regimes(model: Analysis) -> Table:

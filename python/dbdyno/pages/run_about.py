@@ -69,8 +69,8 @@ def errors(model: Analysis) -> Iterator[Section]:
     given = reading.entries(model, "errors")
     failed = [row for row in given if not row.get("expected")]
     about = (
-        "Failed statements count in no latency and no throughput. Of a script with several commands the command "
-        "that failed stands here."
+        "Failed statements do not count in latency or throughput. For a script with several commands, the table "
+        "shows the command that failed."
     )
     if failed:
         yield _errors(model, "errors", "Errors", about, failed)
@@ -166,7 +166,7 @@ def classical(model: Analysis) -> Iterator[Section]:
         "test:text arms:text statistic:number3 df:count p:log10_p effect:text note:text:assumption",
     )
     about = (
-        "These tests take every wait as independent of the others, which waits are not: they cry “different” far "
+        "These tests assume independent waits, but waits depend on each other. So the tests report “different” far "
         "too often. The verdict does not use them."
     )
     table = common.table("", shown, rows, look="loose")

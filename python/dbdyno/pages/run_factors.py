@@ -76,7 +76,7 @@ def _row(at: int, row: Entry, curve: Entry) -> TableRow:
     }
 
 
-_STATES = {"best": "best at the end", "in": "in at the end", "failed": "left: it failed"}
+_STATES = {"best": "best at the end", "in": "still in the race at the end", "failed": "dropped: it failed"}
 
 
 def race(model: Analysis) -> Iterator[Section]:
@@ -91,7 +91,7 @@ def race(model: Analysis) -> Iterator[Section]:
     rows = []
     for row in given:
         state = str(row.get("state"))
-        words = _STATES.get(state) or f"left after {fmt.count(row.get('after'))}"
+        words = _STATES.get(state) or f"dropped after {fmt.count(row.get('after'))}"
         if state == "left" and row.get("by") in names:
             words += f", behind {names[row['by']]}"
         rows.append(

@@ -16,8 +16,8 @@ from dbdyno.pages.reading import Analysis, Entry
 
 MEANS = "Before and after: geometric means of the blocks."
 OF_MANY = (
-    'An interval may lie off 0 and the decision still be "cannot tell": of several metrics some lie off by chance, '
-    "and q, the p-value corrected for that (Benjamini and Hochberg), decides."
+    'An interval may exclude 0 although the decision is "cannot tell": with several metrics, some exclude 0 by '
+    "chance. The decision uses q, the p-value corrected for this (Benjamini and Hochberg)."
 )
 PROMISED_MOST = "over 1,000"
 _P_HELP = "p-value; below it q, the p-value corrected for testing several metrics (false discovery rate)"

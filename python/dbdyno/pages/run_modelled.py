@@ -45,17 +45,17 @@ def race(model: Analysis) -> Iterator[Section]:
         " interval:words prevented:count:outliers_prevented:98 outliers:count:both_slow:page"
         " flash_outliers:count:flash_alone_slow:page"
         + (" served_ns:ns:a_write_that_raced:page request_ns:ns:any_redo_write:page" if timed else "")
-        + (" passed:text:passed_by_the_flash_log:page" if passed else "")
+        + (" passed:text:bypassed_the_flash_log:page" if passed else "")
     )
     on_host = bool(reading.entries(model, "logs"))
     counted = (
-        "The disk is the first path, the flash the second; a path's time is its device's own"
+        "The disk is the first path, the flash the second; a path's time is that of its device"
         if on_host
-        else "Counted by the cells, each copy of a mirrored write by itself"
+        else "The cells count each copy of a mirrored write separately"
     )
     about = (
-        "Each redo write goes to disk and flash at once, and the first that is safe ends it. An outlier is a copy "
-        "slower than the threshold; it is prevented where the other copy was in time. "
+        "Each redo write goes to disk and flash at once and ends when the first copy is durable. An outlier is a copy "
+        "slower than the threshold; it is prevented if the other copy was within the threshold. "
         f"{counted}; the interval ({_level(given)}) is over blocks."
     )
     table = common.table("", shown, rows, look="slim")
@@ -90,10 +90,10 @@ def databases(model: Analysis) -> Iterator[Section]:
         " share:ratio:share_of_disks interval:words wait_ns:ns:waiting:98 flash_per_s:number4:flash_I/O/s:page"
     )
     about = (
-        "Several databases share this storage. Counted by the cells from the end of the warm-up until the first "
-        "session of the database that is studied ended, so that all sessions of all databases worked; each copy of a "
-        f"mirrored write by itself. The share is that of the disks' I/Os; its interval ({_level(given)}) is over "
-        "blocks. Waiting is for the turn that resource management gives, before the disk."
+        "Several databases share this storage. The cells count while all sessions of all databases work: from the end "
+        "of the warm-up until the first session of the studied database ends. Each copy of a mirrored write counts "
+        f"separately. The share is that of the disks' I/Os; its interval ({_level(given)}) is over blocks. Waiting is "
+        "the time before resource management sends an I/O to the disk."
     )
     table = common.table("", shown, rows, look="slim")
     yield Section("databases", "Databases side by side", about, tables=(table,))
@@ -139,7 +139,7 @@ def laws(model: Analysis) -> Iterator[Section]:
         for row in given
     ]
     shown = columns("law:text arm:text left:words:counted right:words:against holds:text:_ sentence:text:what_it_says")
-    about = "Identities between what was counted. One that is broken means that something was not seen."
+    about = "Identities that must hold between the counters. If one does not hold, something was not counted."
     tables = (common.table("", shown, rows, look="loose"),)
     yield Section("laws", "Operational laws", about, tables=tables, where="page")
 
@@ -158,12 +158,12 @@ def devices(model: Analysis) -> Iterator[Section]:
     shown = columns(
         f"station:text {'arm:text ' if several else ''}bar:bar:busy_drawn:page busy:percent"
         " busiest:percent:busiest:page queue:number3 present:number3:present:page present_max:count:most:page"
-        " per_s:number4:per_second wait_ns:ns:waiting service_ns:ns:service:page sojourn_ns:ns:here_in_all"
+        " per_s:number4:per_second wait_ns:ns:waiting service_ns:ns:service:page sojourn_ns:ns:total_time"
         " wait_max_ns:ns:longest_wait:page"
     )
     about = (
-        "Each station of the model over the blocks that count. Waiting is before service; queue and present are "
-        "mean numbers at one station."
+        "Each station of the model over the blocks that count. Waiting is the time before service; queue and present "
+        "are mean numbers of requests at one station."
     )
     table = common.table("", shown, rows, most=STATIONS_PRINTED)
     yield Section("devices", "Devices", about, tables=(table,), notes=(_law(broken, looks),))
@@ -177,8 +177,8 @@ def compare_arms(model: Analysis) -> Iterator[Section]:
     first, second = [*reading.arm_names(model).values(), "", ""][:2]
     shown = columns("arm:text mean0:ns:mean,_1 ratio0:words:to_its_base mean1:ns:mean,_2 ratio1:words:to_its_base")
     about = (
-        f"The same study twice: 1 is {first}, 2 is {second}. Each arm is compared with the base of its own run, with"
-        " the interval over its blocks: ratios compare, microseconds only between engines of the same kind."
+        f"The same study ran twice: 1 is {first}, 2 is {second}. Each arm is compared with the base of its own run;"
+        " the interval is over its blocks. Ratios are comparable; microseconds only between engines of the same kind."
     )
     table = common.table("", shown, [_sides(row) for row in given], look="slim")
     yield Section("beside", "Both runs, arm by arm", about, tables=(table,))
@@ -212,7 +212,7 @@ def volumes(model: Analysis) -> Iterator[Section]:
     )
     about = (
         "The engine is real, and its files are on modelled devices. Requests are those of the blocks that count; times"
-        " are since the mount. Late is how much later than modelled a reply left; the floor is the kernel's cost per "
+        " are since the mount. Late: how much later than modelled a reply was sent. Floor: the kernel's cost per "
         "request, which is subtracted from each."
     )
     table = common.table("", shown, rows, look="slim")
@@ -234,10 +234,10 @@ def _volume(row: Entry, names: Mapping[Any, str]) -> TableRow:
 def _law(broken: int, looks: int) -> str:
     """Return a sentence about whether Little's law holds."""
     if broken:
-        return f"Little's law did not hold in {fmt.count(broken)} of {fmt.count(looks)} looks."
+        return f"Little's law did not hold in {fmt.count(broken)} of {fmt.count(looks)} checks."
     return (
-        "Little's law (mean number present = arrivals per time × mean time here) holds exactly at "
-        f"each station in each block: {fmt.count(looks)} looks."
+        "Little's law (mean number present = arrivals per time × mean time at the station) holds exactly at "
+        f"each station in each block: {fmt.count(looks)} checks."
     )
 
 
@@ -271,8 +271,8 @@ def logs(model: Analysis) -> Iterator[Section]:
         " outliers:count:outliers:page behind:bytes:behind:page"
     )
     about = (
-        "The time of a write of the log (log file parallel write): of each path from asking its device until the "
-        "copy is durable, of the log writer until it may go on. Behind: the most that a path had yet to write."
+        "The time of a log write (log file parallel write). Of a path: from the request to its device until the copy "
+        "is durable. Of the log writer: until it can continue. Behind: the most that a path still had to write."
     )
     table = common.table("", shown, rows, look="slim")
     notes = tuple(_backlog(model, log) for log in given if log.get("race"))
@@ -296,6 +296,6 @@ def _backlog(model: Analysis, log: Entry) -> str:
     found = log["race"]
     busy, held = fmt.count(found.get("skipped_busy")), fmt.count(found.get("held_back"))
     return (
-        f"{arm(model, log.get('arm')).value}: {busy} writes passed the second path by, which was too far behind "
-        f"(busy); {held} were held back because the first path was."
+        f"{arm(model, log.get('arm')).value}: {busy} writes went to the first path only, because the second was "
+        f"too far behind (busy); {held} waited because the first path was too far behind."
     )

@@ -79,13 +79,13 @@ def account(model: Analysis) -> Iterator[Section]:
         rows.insert(0, _pair_row(f"response time{per}", given.get("response_ns"), "ns"))
     sides = given.get("sides") or [{}, {}]
     if any(fmt.number(side.get("think_ns")) for side in sides):
-        rows.append(_pair_row("left out: the client's thinking", [side.get("think_ns") for side in sides], "ns"))
+        rows.append(_pair_row("left out: think time", [side.get("think_ns") for side in sides], "ns"))
     for name, label in _COUNTS:
         counts = [side.get(name) for side in sides]
         if any(counts):
             rows.append(_pair_row(label, counts, "count"))
     shown = (Column("name", "figure", narrowest=22), *_sides(model, "count"), Column("change", "change", "change"))
-    about = "Response time has the round trips, without the client's thinking; database time is without round trips."
+    about = "Response time includes round trips but not think time; database time excludes both."
     yield Section("account", "In two numbers", about, tables=(common.table("", shown, rows, look="slim"),))
 
 
@@ -113,8 +113,8 @@ def contributions(model: Analysis) -> Iterator[Section]:
         *columns("difference:difference bar:side:difference_drawn"),
     )
     about = (
-        f"The response time in parts, {reading.basis(model)}: CPU, each event's waits, round trips, and what "
-        "none of them explains."
+        f"The parts of the response time, {reading.basis(model)}: CPU, the waits for each event, round trips, and "
+        "unaccounted time."
     )
     table = common.table("", what, rows, look="slim")
     yield Section("contributions", f"What made the difference, {reading.basis(model)}", about, tables=(table,))
@@ -173,8 +173,8 @@ def lines(model: Analysis) -> Iterator[Section]:
             shown = _line_columns(model, title)
             tables.append(Table(title, shown, tuple(map(Row, rows)), most=LINES_PRINTED, look="metrics loose"))
     about = (
-        f"Judged are how long one takes, and what the line costs {reading.basis(model)}; all lines share one "
-        "false-discovery rate. Statements and kinds of call by their exclusive time."
+        f"Each line is judged by the time of one wait or call, and by the cost of the line {reading.basis(model)}. All "
+        "lines share one false-discovery rate. Statements and kinds of call have exclusive times."
     )
     yield Section("lines", "Line by line", about, tables=tuple(tables))
 
@@ -185,7 +185,7 @@ def _line_columns(model: Analysis, title: str) -> tuple[Column, ...]:
         Column("name", title.lower(), narrowest=24),
         Column("a", one, "ns", least=104),
         Column("b", two, "ns", least=104),
-        Column("each", "one takes", "words"),
+        Column("each", "time of one", "words"),
         Column("each_decision", "decision", kind="verdict"),
         *columns("median:change:median:page p99:change:p99:page"),
         Column("cost", "cost", "words", where="page"),
@@ -243,7 +243,7 @@ def changes(model: Analysis) -> Iterator[Section]:
     figures = [pair for pair in _FIGURES if pair[0] not in _SELDOM or _SELDOM[pair[0]] in changed]
     parts = tuple(_statement_section(row, model, figures, at) for at, row in enumerate(given))
     about = (
-        "Figures are per execution of the statement, without the statements below it; the difference is "
+        "Figures are per execution of the statement, without its recursive statements; the difference is "
         f"{reading.basis(model)}."
     )
     yield Section("changes", "Statements that changed, figures per execution of each", about, parts=parts)
@@ -320,11 +320,11 @@ def tails(model: Analysis) -> Iterator[Section]:
         {"name": fmt.line(row.get("name") or ""), **_quantile(row.get("values_ns") or [])}
         for row in reading.entries(given, "quantiles")
     ]
-    first = Column("name", "quantile, all together", narrowest=10)
+    first = Column("name", "quantile, pooled", narrowest=10)
     shown = (first, *_sides(model, "ns", 14), Column("change", "change", "change"))
     told = tuple(sentence for sentence in (_exceedance_text(given, names), _longest(given, names)) if sentence)
     table = common.table("", shown, rows, look="slim")
-    yield Section("tails", "The slow tail, compared apart", sentences=told, tables=(table,))
+    yield Section("tails", "The slow tail, compared separately", sentences=told, tables=(table,))
 
 
 def _quantile(values: list[Any]) -> TableRow:
@@ -361,6 +361,6 @@ def _longest(given: Mapping[str, Any], names: tuple[str, str]) -> str:
     if len(counts) != 2 or not found.get("most"):
         return ""
     return (
-        f"Of the {fmt.count(found['most'])} longest of both, {fmt.count(counts[1])} are of "
-        f"{names[1]}; if they were alike, it would be about {fmt.count(round(expected[1]))}."
+        f"Of the {fmt.count(found['most'])} longest in both together, {fmt.count(counts[1])} are from "
+        f"{names[1]}; without a difference it would be about {fmt.count(round(expected[1]))}."
     )

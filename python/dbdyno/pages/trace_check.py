@@ -67,7 +67,7 @@ def _file(at: int, file: Entry) -> Section:
         ", ".join(f"{fmt.line(name)} {fmt.count(n)}" for name, n in records[:_RECORDS]),
         *_closes(file.get("closes")),
         _clock(file.get("clock") or {}),
-        f"{orphans} recursive calls without a parent count as the client's own" if orphans else "",
+        f"{orphans} recursive calls without a parent count as calls of the client" if orphans else "",
     ]
     return Section(
         f"file-{at}",

@@ -30,7 +30,7 @@ def _most_text(name: object, part_ns: float | None, whole_ns: float | None) -> s
     if not name or not part_ns or not whole_ns or part_ns < 0:
         return ""
     whole = fmt.span(whole_ns / 1e9)
-    return f"{fmt.line(name, 60)} takes {100 * part_ns / whole_ns:.0f} % of {whole}, without the client's thinking"
+    return f"{fmt.line(name, 60)} takes {100 * part_ns / whole_ns:.0f} % of {whole}, without think time"
 
 
 def _events(model: Analysis) -> str:

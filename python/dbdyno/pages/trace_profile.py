@@ -38,8 +38,8 @@ def profile(model: Analysis, *, skew: bool = False) -> Section:
     by = ", ".join(fmt.line(name) for name in given.get("by") or [])
     begins = f", from {_bucket_label(decades[0])} on" if decades else ""
     about = (
-        f"By {by}. The lines add up to the sessions' time. Skew: one bar per decade of a wait's length{begins},"
-        " as high as the time spent in such waits."
+        f"By {by}. The lines add up to the sessions' time. Skew: one bar per decade of wait length{begins};"
+        " its height is the time spent in such waits."
     )
     tables = tuple(_buckets_table(line, model) for line in lines if _buckets(line))
     skews = Section("", "", tables=tables, folded="The skew of each line as a table", where="both" if skew else "page")
@@ -231,7 +231,7 @@ def calls(model: Analysis) -> Iterator[Section]:
         "kind:text count:count elapsed_ns:seconds:elapsed cpu_ns:seconds:CPU self_elapsed_ns:seconds:self"
         " self_cpu_ns:seconds:self_CPU:84 rows:count"
     )
-    about = "Seconds. elapsed and CPU hold recursive calls below; self does not."
+    about = "In seconds. elapsed and CPU include recursive calls; self does not."
     found = common.table("", shown, given, look="slim")
     yield Section("trace_calls", "Database calls, seconds", about, tables=(found,))
 

@@ -40,8 +40,8 @@ _STEPS = (
     " consistent_reads:count:query current_reads:count:current rows:count"
 )
 _ABOUT = (
-    "Figures are exclusive: what recursive statements did below a statement counts for them. Waits inside calls "
-    "are part of elapsed, waits between calls are not."
+    "Figures are exclusive: the work of recursive statements counts for them, not for their caller. Waits inside "
+    "calls are part of elapsed, waits between calls are not."
 )
 
 
@@ -270,8 +270,8 @@ def overview(model: Analysis) -> Iterator[Section]:
         " rows:count gets:count reads:count misses:count:hard_parses"
     )
     about = (
-        "Exclusive time: what recursive statements did counts for them. Each name leads to the statement's calls, "
-        "plan, waits and tree."
+        "Exclusive time: the work of recursive statements counts for them, not for their caller. Each name links to "
+        "the statement's calls, plan, waits and tree."
     )
     rows = [_rank_row(at, entry) for at, entry in enumerate(given, 1)]
     table = common.table("", shown, rows, look="loose")

@@ -201,7 +201,7 @@ def longest_section(model: Analysis) -> Iterator[Section]:
     if not given:
         return
     statements = reading.entries(model, "statements") if reading.dig(model, "page") == "report" else []
-    some = f"{_SHOWN_MOST} of {len(given)}; CSV and JSON lines hold them all." if len(given) > _SHOWN_MOST else ""
+    some = f"{_SHOWN_MOST} of {len(given)}; CSV and JSON lines contain all of them." if len(given) > _SHOWN_MOST else ""
     yield Section("trace_longest", "The longest waits", some, tables=(longest(given, anchors(statements)),))
 
 

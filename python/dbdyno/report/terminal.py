@@ -200,7 +200,7 @@ def _table(table: Table, out: Console) -> None:
     left = table.left_out + len(table.rows) - len(kept_rows)
     more = [f"{left} more {'row' if left == 1 else 'rows'}"] if left else []
     if dropped:
-        more.append("not shown for want of width: " + ", ".join(dropped))
+        more.append("not shown, because the terminal is too narrow: " + ", ".join(dropped))
     if more:
         console.item(out, " ", console.plain_text("; ".join(more) + " (--format json has all)", "dim"))
 

@@ -135,9 +135,9 @@ def _words(analysis: Analysis, metric: str) -> tuple[str, str, str]:
 
 FIGURE = base.Figure(
     name="blocks",
-    title="Block by block, in the order of time",
+    title="Block by block, over time",
     how_to_read="Each dot compares the arms within one block. Line and shade: the mean over "
-    "the blocks and its interval. Scatter is what the verdict has to see "
-    "through; a slope would be drift. Hollow: a marked block.",
+    "the blocks and its interval. Scatter is noise between blocks; "
+    "a slope would be drift. Hollow: a marked block.",
     draw=draw,
 )

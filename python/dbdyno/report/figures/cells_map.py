@@ -12,9 +12,9 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import base, shades, theme, views
 
 HOW = (
-    "A row is a cell, a column a disk, the shade the mean of the recording. Values that are "
-    "alike have a middle shade. One strong field among others is a disk to look at; a strong row is "
-    "a cell. Empty: no such request."
+    "A row is a cell, a column a disk; the shade shows the mean of the recording. Similar values have "
+    "a medium shade. A single field that stands out is a disk to check; a row that stands out is a "
+    "cell to check. Empty: no such request."
 )
 
 NUMBER = "slice(datum.label, indexof(datum.label, '_') + 1)"

@@ -86,7 +86,7 @@ def _runs(cell: Mapping[str, Any], names: list[str]) -> list[_Run]:
 FIGURE = base.Figure(
     "cells_rounds",
     "Rounds",
-    "What came of each question to each cell. Not refreshed: the cell had not collected since the "
-    "round before; that is not zero.",
+    "The result of each query to each cell. Not refreshed: the cell had not collected since the "
+    "previous round; this does not mean zero.",
     draw,
 )

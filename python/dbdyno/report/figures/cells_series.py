@@ -23,8 +23,8 @@ NEAR = 0.6
 COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3], theme.OTHERS[5])
 LINES = (
     "Each step is the mean between two collections of a cell, by the cell's own clock. No line: "
-    "nothing new was collected, nothing was asked for, or the counters were reset. The axis begins "
-    "at 0, unless all values lie close together: see its numbers."
+    "nothing new was collected, there were no requests, or the counters were reset. The axis begins "
+    "at 0, unless all values are close together: read its numbers."
 )
 RASTER = (
     "A row is a cell, a field the mean between two of its collections: darker is more. Empty: nothing new was "

@@ -36,6 +36,6 @@ FIGURE = base.Figure(
     "cells_skew",
     "Siblings that differ",
     "A dot is a cell or disk against the median of its siblings, the line its 95 % interval over "
-    "the rounds. Shown are the largest of those that the table lists.",
+    "the rounds. The figure shows the largest differences in the table.",
     draw,
 )

@@ -86,6 +86,6 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 FIGURE = base.Figure(
     name="contributions",
     title="What made the difference",
-    how_to_read="Time part by part: to the right what takes longer now, to the left what takes less.",
+    how_to_read="Each bar is a part of the time: to the right it takes longer than before, to the left less.",
     draw=draw,
 )

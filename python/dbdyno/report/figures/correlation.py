@@ -70,7 +70,7 @@ def _points(analysis: Analysis) -> list[_Point]:
 FIGURE = base.Figure(
     name="correlation",
     title="Hit ratio and time of a call, statement by statement",
-    how_to_read="Each dot is a statement. Were the hit ratio a measure of performance, the dots "
+    how_to_read="Each dot is a statement. If the hit ratio measured performance, the dots "
     "would fall from the upper left to the lower right.",
     draw=draw,
 )

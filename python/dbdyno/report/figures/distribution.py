@@ -175,8 +175,8 @@ def _share_axis(steps: list[_Step], look: theme.Look) -> Any:
 FIGURE = base.Figure(
     name="distribution",
     title="How long operations took",
-    how_to_read="Each outline is one arm: the higher, the more operations took that long. "
-    "The rail below marks its median (p50), its slow quantiles and its single "
+    how_to_read="Each outline is one arm: it is higher where more operations took that long. "
+    "The line below marks its median (p50), its slow quantiles and its single "
     "slowest operation.",
     draw=draw,
 )

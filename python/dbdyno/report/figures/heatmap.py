@@ -140,8 +140,8 @@ def _legend(levels: list[int], look: theme.Look) -> Any:
 FIGURE = base.Figure(
     name="heatmap",
     title="When it happened",
-    how_to_read="Time runs to the right, latency upwards, the stronger the colour, the more "
-    "operations. Columns of scattered slow cells are stalls; a second level "
+    how_to_read="Time runs to the right, latency upwards; a stronger colour means more "
+    "operations. Columns of scattered slow cells are stalls; a second horizontal "
     "band is a second kind of work; a slope is drift.",
     draw=draw,
 )

@@ -133,7 +133,7 @@ def _words(node: Node) -> str:
 
 def draw_machine(model: Analysis) -> dict[str, str]:
     """Return the machine for a page: one drawing for all widths."""
-    how = "The database is at the top; each part stands on those below it."
+    how = "The database is at the top; each part uses those below it."
     return {"name": KIND, "title": "", "how": how, "wide": svg(model), "narrow": ""}
 
 
@@ -162,7 +162,7 @@ def svg(model: Analysis) -> str:
         top += max(_height(texts[name]) for name in row) + _GAP_Y
     height = top - _GAP_Y + 8
     drawn = [*_edges(found, places), *(_box(found[n], texts[n], places[n]) for n in found)]
-    title = escape(f"{model.get('title') or 'a machine'}: what stands over what")
+    title = escape(f"{model.get('title') or 'a machine'}: its layers")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"'
         f' role="img" aria-label="{title}" font-family="{theme.FONT}" font-size="11">'

@@ -125,8 +125,8 @@ _LABELS = {
 
 FIGURE = base.Figure(
     name="over_time",
-    title="What machine, engine and arms did meanwhile",
-    how_to_read="Each dash is a stretch of the run: a turn of one arm, or a block in which arms alternated. What a "
-    "transaction used is each arm's own; a level that moves with the clock and not with the arm is the machine's.",
+    title="Machine, engine and arms over the run",
+    how_to_read="Each dash is a part of the run: a turn of one arm, or a block in which arms alternated. Use per "
+    "transaction is shown by arm. A level that changes over time but is the same for all arms is the machine's.",
     draw=draw,
 )

@@ -99,8 +99,8 @@ def _quantile_axis(points: list[_Point], look: theme.Look) -> Any:
 FIGURE = base.Figure(
     name="quantile_ratio",
     title="Where the change acts, from the fastest operations to the slowest",
-    how_to_read="The line is the arm's latency against the baseline's at the same quantile: "
-    "on 0 % they are equal. Shaded around it: the interval. Grey band: "
+    how_to_read="The line compares the arm's latency with the baseline's at the same quantile: "
+    "at 0 % they are equal. The shade around it is the interval. Grey band: "
     "differences too small to matter.",
     draw=draw,
 )

@@ -158,9 +158,9 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
 
 FIGURE = base.Figure(
     name="sweep",
-    title="What more of it brings, setting by setting",
-    how_to_read="A curve per setting, a dot per arm with its interval over blocks. Where it rises, more brings more; "
-    "where it is flat, something is full. Short dashes: its law, if it has one. Numbers stand on logarithmic "
-    "scales: twice as much is everywhere the same distance.",
+    title="What each level brings, setting by setting",
+    how_to_read="A curve per setting, a dot per arm with its interval over blocks. Where a curve is flat, a resource "
+    "is saturated. Short dashes: the fitted law, if there is one. Numbers have logarithmic scales: doubling is the "
+    "same distance everywhere.",
     draw=draw,
 )

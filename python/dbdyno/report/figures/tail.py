@@ -90,8 +90,8 @@ def _one_in(share: float) -> str:
 FIGURE = base.Figure(
     name="tail",
     title="The slow tail",
-    how_to_read="Follow a height to the right: one operation in 100, in 1000 and so on was "
-    "slower than the time where the line is met. The farther left a line, the "
-    "better; dots are p50, p90, p99, p99.9.",
+    how_to_read="At each height, read the time where the line is: one operation in 100, in 1000 "
+    "and so on was slower than that. A line farther left is better; dots are "
+    "p50, p90, p99, p99.9.",
     draw=draw,
 )

@@ -97,8 +97,8 @@ def _strips(model: Mapping[str, Any], sessions: list[TableRow], width: int) -> l
     room = max(width - wide - 2, 16)
     per = -(-(last - first + 1) // room)
     every = fmt.number(model.get("every_ns")) or 1e9
-    note = f"one sign is {fmt.duration(every * per)}, from {fmt.clock(sessions[0]['started_ns'], every)} on"
-    made = [console.plain_text(fmt.line(f"{note}: what took most of it, work before waiting", width), "dim")]
+    note = f"one letter is {fmt.duration(every * per)}, from {fmt.clock(sessions[0]['started_ns'], every)} on"
+    made = [console.plain_text(fmt.line(f"{note}, and shows what took most of that time", width), "dim")]
     for name, row in zip(names, sessions, strict=True):
         words = console.plain_text("").append(f"{fmt.line(name, wide):<{wide}}  ", style="dim")
         cells: dict[int, dict[str, float]] = {}

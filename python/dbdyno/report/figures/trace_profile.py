@@ -177,7 +177,7 @@ def _skew(cells: list[_Cell], order: list[str], width: int, height: Any) -> Any:
 FIGURE = base.Figure(
     name="profile",
     title="Where the time went",
-    how_to_read="Each bar is a line of the profile. Beside it the lengths of its waits: the "
-    "stronger the shade, the more of the line's time lies in waits of that length.",
+    how_to_read="Each bar is a line of the profile. Beside it are the lengths of its waits: a "
+    "stronger shade means that waits of that length took more of the line's time.",
     draw=draw,
 )

@@ -104,7 +104,7 @@ def _parts(session: Mapping[str, Any], order: list[str], every: float, origin: i
 FIGURE = base.Figure(
     name="timeline",
     title="What the sessions did over time",
-    how_to_read="Each bar is an interval; its colours are shares of it: CPU, classes of waits, "
-    "and what neither explains. White: idle.",
+    how_to_read="Each bar is an interval; its colours show how it was spent: CPU, wait classes, "
+    "and unaccounted time. White: idle.",
     draw=draw,
 )

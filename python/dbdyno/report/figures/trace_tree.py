@@ -86,7 +86,7 @@ def _boxes(nodes: list[TableRow], whole: float, width: int) -> list[TableRow]:
 FIGURE = base.Figure(
     name="tree",
     title="One execution, and the calls inside it",
-    how_to_read="Each box is as wide as its time with all below it; what hangs under a box ran "
-    "inside it. The stronger its shade, the more time is its own.",
+    how_to_read="The width of a box is its time, with the calls inside it, which are the boxes below. "
+    "A stronger shade means that more of the time is its own.",
     draw=draw,
 )

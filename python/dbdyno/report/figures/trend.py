@@ -170,6 +170,6 @@ FIGURE = base.Figure(
     "The runs in order of time",
     "Each dot is a run with the interval of its mean over blocks (of the ratio to the base arm, if there is one); a"
     " line is the level between two changes, a band the runs with which a change may have begun. Hollow and grey: a"
-    " run that counts for no change; its machine was in another state, or the arm failed.",
+    " run that is not used to find changes: its machine was in another state, or the arm failed.",
     draw,
 )

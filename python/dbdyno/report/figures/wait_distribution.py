@@ -69,7 +69,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 FIGURE = base.Figure(
     name="wait_distribution",
     title="How long the waits were",
-    how_to_read="Above, how many waits were that long; below, how much of the time they took. A "
-    "few long waits can hold most of the time.",
+    how_to_read="Above: how many waits had each length. Below: how much of the time they took. A "
+    "few long waits can take most of the time.",
     draw=draw,
 )

@@ -61,7 +61,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 FIGURE = base.Figure(
     name="wait_longest",
     title="The longest waits",
-    how_to_read="Each point is one wait. Points in a column are waits that were long together; a "
-    "level line is a limit or a timeout.",
+    how_to_read="Each point is one wait. Points in a column are waits that were long at the same time; "
+    "a horizontal line is a limit or a timeout.",
     draw=draw,
 )

@@ -95,6 +95,6 @@ def _counts(rows: list[TableRow], start: int, every: float, x: Any, look: theme.
 FIGURE = base.Figure(
     name="wait_series",
     title="The waits over time",
-    how_to_read="Mean, p99 and longest wait of each interval; below, how many waits it had.",
+    how_to_read="Above: mean, p99 and longest wait of each interval. Below: its number of waits.",
     draw=draw,
 )

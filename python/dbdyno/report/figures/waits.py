@@ -123,7 +123,7 @@ FIGURE = base.Figure(
     name="waits",
     title="Where the sessions' time went",
     how_to_read="Each bar is an arm's session time, split by what the sessions were doing "
-    "or waiting for when they were looked at. A part that grew from one bar to "
-    "the next is where the change costs.",
+    "or waiting for when they were sampled. A part that grew from one bar to "
+    "the next shows where the change costs time.",
     draw=draw,
 )

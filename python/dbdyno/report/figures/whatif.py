@@ -17,7 +17,7 @@ FIGURE = base.Figure(
     name="whatif",
     title="What a change gains, according to the model",
     how_to_read="A curve per setting; the line at a dot is the band that the uncertainty of the fit leaves. Where a "
-    "curve is flat, something is full. Numbers stand on logarithmic scales: twice as much is everywhere the same "
-    "distance.",
+    "curve is flat, a resource is saturated. Numbers have logarithmic scales: doubling is the same distance "
+    "everywhere.",
     draw=draw,
 )
