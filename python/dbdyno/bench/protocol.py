@@ -63,7 +63,7 @@ class Traits:
     replays: bool = False
     refuses_resume: str | None = None
     no_errors: str | None = None
-    interrupted: str = "the engine is as it was"
+    interrupted: str = "all changes to the engine are undone"
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
             server.restore(left)
     for source in owed:
         delete_record(source)
-    click.echo("forgotten: the settings stay as they are" if keep else "all is as it was")
+    click.echo("forgotten: the settings stay as they are" if keep else "everything is restored")
 
 
 def _choose_sources(name: str | None, folder: Path) -> list[Source]:

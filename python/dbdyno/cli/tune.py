@@ -87,7 +87,7 @@ def command(
         show(confirmed, Output())
     except Interrupted as stop:
         progress.end()
-        click.echo("interrupted: the engine is as it was; complete blocks are kept", err=True)
+        click.echo("interrupted: all changes to the engine are undone; complete blocks are kept", err=True)
         raise click.exceptions.Exit(130) from stop
     if fresh.toml:
         click.echo(f"to confirm it: dbdyno run {output}")

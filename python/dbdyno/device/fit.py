@@ -87,8 +87,8 @@ def fit_jobs(
     if unseen:
         worst = max(unseen, key=lambda row: abs(row["error"]))
         sentences.append(
-            f"Of {len(unseen)} jobs that were not used for the service times, the largest error has "
-            f"{worst['job']} ({worst['operation']}): {worst['error']:+.0%} in I/Os per second."
+            f"{len(unseen)} jobs were not used for the service times. Of these, {worst['job']} ({worst['operation']}) "
+            f"has the largest error: {worst['error']:+.0%} in I/Os per second."
         )
     else:
         sentences.append("Every job was used for the fit, so its error cannot be measured.")

@@ -71,7 +71,7 @@ def sentences(report: JsonObject) -> list[str]:
             f"measurement, so no single table fits both."
         )
     elif distance["ks"] <= floor["ks"] + 0.01:
-        found.append("The table is as good as these data can tell.")
+        found.append("The table fits as well as these data can show.")
     else:
         found.append(
             f"The table is off by {distance['ks']:.3f}, the halves differ by {floor['ks']:.3f}: more latencies would "

@@ -149,7 +149,7 @@ def _number(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     connection.execute("create table p (event varchar, names varchar)")
     connection.executemany("insert into p values (?, ?)", list(PARAMETERS.items()))
     header = (
-        "Written by dbdyno from a modelled run; no Oracle database was there\n"
+        "Written by dbdyno from a modelled run; no Oracle database was involved\n"
         f"Instance name: {run.manifest.machine['target']}\nDatabase name: {run.id}"
     )
     connection.execute("create table h as select ? as header", [header])

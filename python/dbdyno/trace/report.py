@@ -96,7 +96,7 @@ def _causes_of_time(
     lines = [row for row in given.get("rows") or () if row["name"] != THINK]
     thought = sum(row["total_ns"] for row in given.get("rows") or () if row["name"] == THINK)
     whole = float(given.get("elapsed_ns") or 0) - thought
-    of = "the sessions' time without the client's thinking"
+    of = "the sessions' time without think time"
     if whole <= 0:
         return CausalExplanation(of, "ns", None, withheld="no time was recorded")
     every = [

@@ -195,7 +195,7 @@ def _cheapest_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
         return "turns", "turns are counted in transactions"
     if plan.schedule.switch == "turns" or len(arms) == 1:
         return "turns", "there is one arm" if len(arms) == 1 else "the plan says so"
-    return "slices", "the arms differ by scripts, session settings, sessions, rate, network or DSN only"
+    return "slices", "the arms differ only in scripts, session settings, sessions, rate, network or DSN"
 
 
 def check_room(plan: Plan, arms: Sequence[EngineArm], timing: Timing, free: Callable[[Any], int | None]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COST_COMMITS = 5000
 WORKLOAD = "log-writer"
-_REASON = "a log is always open: the arms differ by their files and rules only"
+_REASON = "a log is always open: the arms differ only in their files and rules"
 _COLUMNS = ("source", "object_type", "object", "metric", "at_ns", "value", "unit", "kind")
 
 
@@ -35,7 +35,7 @@ class HostBench(PassiveBench):
 
     traits = Traits(
         no_errors="a log writer's operations return no SQLSTATE",
-        refuses_resume="is a run of a probe, whose files are gone; it cannot go on",
+        refuses_resume="is a run of a probe, whose files are gone; it cannot continue",
         interrupted="the probe's files are removed",
     )
 

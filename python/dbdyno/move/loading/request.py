@@ -115,8 +115,8 @@ class LoadResult:
         done = {
             "insert": added,
             "replace": f"the table emptied and {added}",
-            PARTITIONS: f"{with_noun(len(self.replaced), 'partition')} replaced and {added}, the others as they were",
-            "update": f"{with_noun(one.changed, 'row')} changed, {one.same:,} the same, {one.absent:,} not there and"
+            PARTITIONS: f"{with_noun(len(self.replaced), 'partition')} replaced and {added}, the others unchanged",
+            "update": f"{with_noun(one.changed, 'row')} changed, {one.same:,} the same, {one.absent:,} missing and"
             " left out",
             "merge": f"{added}, {one.changed:,} changed, {one.same:,} the same",
         }[self.mode]
@@ -148,7 +148,7 @@ class LoadResult:
         if self.read_again:
             proved.append(f"the staged rows, read again from the server, were those of the {self.source}")
         if self.stands:
-            proved.append("what stands in the table, read before the commit, is what came")
+            proved.append("the table, read before the commit, contains exactly what was sent")
         return proved
 
 

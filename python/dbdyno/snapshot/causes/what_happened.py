@@ -247,7 +247,7 @@ def _fallen(change: Change) -> str:
     words = f", of the fall {least.growth('ms') / every:.0%} {statements.statement_label(least)}: "
     old, new = least.before.get("calls", 0.0), least.after.get("calls", 0.0)
     if not new:
-        return words + "no call of it ended after that"
+        return words + "no call ended after that"
     return words + f"calls {rate_change(old, new)}, mean {time_change(*least.per_call('ms'))}"
 
 

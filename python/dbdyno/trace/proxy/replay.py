@@ -133,8 +133,8 @@ def count_differences(report: Mapping[str, Any]) -> int:
 
 _DIFFERING = {
     "rows_differ": "{:,} statements returned a different number of rows",
-    "fails_now": "{:,} failed that had not failed in the capture",
-    "failed_then": "{:,} did not fail that had failed in the capture",
+    "fails_now": "{:,} failed that had succeeded in the capture",
+    "failed_then": "{:,} succeeded that had failed in the capture",
     "fails_otherwise": "{:,} failed with another SQLSTATE",
     "uneven": "{:,} round trips had more or fewer answers than in the capture",
 }

@@ -26,7 +26,7 @@ def look_warnings(report: JsonObject) -> list[str]:
     textless = report.get("textless") or {}
     if textless.get("statements"):
         found.append(
-            f"{textless['statements']:,} statements ({textless['calls']:,} calls) are known by their query ids alone:"
+            f"{textless['statements']:,} statements ({textless['calls']:,} calls) are known only by their query ids:"
             " each was over before a look."
         )
     return found

@@ -218,14 +218,14 @@ def _of_watchpoints(report: JsonObject) -> list[str]:
     if textless.get("statements"):
         found.append(
             f"{textless['statements']:,} statements ({textless['calls']:,} calls,"
-            f" {textless['elapsed_ns'] / 1e9:.3f} s) are known by their query ids alone: each call was over, and"
-            " another had come, before a look at its session (next: name the server by --target of a role that may read"
+            f" {textless['elapsed_ns'] / 1e9:.3f} s) are known only by their query ids: each call ended, and"
+            " the next one began, before a look at its session (next: use --target with a role that may read"
             " pg_stat_statements there, or --mode sites)."
         )
     if report.get("trap_ns"):
         found.append(
-            f"One hit of a watchpoint costs {report['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
-            f" {report['call_trap_ns'] / 1e3:.2f} us; a wait has one of them in its time (p2 of a wait is its time"
+            f"One hit of a watchpoint costs {report['trap_ns'] / 1e3:.2f} us of CPU here, a hit for a call"
+            f" {report['call_trap_ns'] / 1e3:.2f} us. The time of a wait includes one hit (p2 of a wait is the time"
             " without it). Rows and SQLSTATEs are missing; the first milliseconds of new processes are 'unobserved'."
         )
     return found
