@@ -67,7 +67,7 @@ def test_it_is_refused_shown_and_put_back(lab: MariaLab, maria: MariaServer, rec
     assert all(checks[name]["ok"] for name in ("load's login", "server settings", "waits", "connections"))
     assert f"SET GLOBAL {NAME} = 1" in lab.command("restore", "--all", "--dry-run").stdout
     assert flush(maria) == "0", "a dry run changes nothing"
-    assert "all is as it was" in lab.command("restore", "--all", "--yes").stdout
+    assert "everything is restored" in lab.command("restore", "--all", "--yes").stdout
     assert flush(maria) == "1" and not record.exists()
     assert "no settings to restore" in lab.command("restore", "--all").stdout
 

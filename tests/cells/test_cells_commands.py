@@ -30,7 +30,7 @@ def test_diff_of_two_files_tells_the_share_in_words(files):
     assert found.exit_code == 0, found.output
     assert "flash first in 19,190: 3.48 % (95 % CI 3.43 to 3.53" in found.stdout
     assert "Outliers prevented: 7" in found.stdout
-    assert "Passed by the flash log: BUSY 2." in found.stdout
+    assert "Bypassed the flash log: BUSY 2." in found.stdout
 
 
 def test_diff_as_json_keeps_every_number(files):

@@ -53,7 +53,7 @@ def test_a_cell_that_died_meanwhile_is_finding_number_one_too(tmp_path: Path):
 def test_a_dead_cell_is_told_of_by_diff_and_compare(tmp_path: Path):
     runs = dead(tmp_path / "before"), dead(tmp_path / "after")
     page = diff_page(*(recorded_round(run) for run in runs))
-    assert page["problems"][0].startswith("cel02: gave nothing in any round: cannot be reached")
+    assert page["problems"][0].startswith("cel02: returned nothing in any round: cannot be reached")
     compared = compare_page(*recordings(runs, ("before", "after")))
     assert [w["text"] for w in compared["warnings"] if w["code"] == "cells.dead"] == [
         "cel02 returned nothing in any round of before: no figure here includes it",

@@ -111,7 +111,7 @@ def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, h
     assert until(lambda: rig.plans == before), errors
     assert "Traceback" not in errors
     if how is not signal.SIGKILL:
-        assert "the plans of the cells are as they were" in errors
+        assert "the plans of the cells are restored" in errors
 
 
 def test_an_alter_that_lands_after_the_undo_is_undone_too(rig: Rig):

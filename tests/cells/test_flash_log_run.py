@@ -129,7 +129,7 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     taken = checked(done("--blocks", "2", answer="y\n"))
     text = " ".join(taken.stdout.split())
     assert "flash log on against flash log off" in text
-    assert re.search(r"flash log off: passed by the flash log: IORM_PLAN [\d,]+", text)
+    assert re.search(r"flash log off: writes that bypassed the flash log: IORM_PLAN [\d,]+", text)
     (run,) = (tmp_path / "runs").iterdir()
     assert "Disk or flash first" in (run / "report.html").read_text()
     assert rig.plans == before

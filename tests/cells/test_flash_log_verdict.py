@@ -191,7 +191,7 @@ def test_outliers_prevented_and_left_are_told(tmp_path: Path):
     text = said(analyse(made(tmp_path, blocks(3))))
     assert "flash log on: 144 of 150 outliers of the disk were prevented by flash (96.0 %)" in text
     assert "500 with flash log off and 20 with flash log on; difference -480" in text
-    assert "flash log off: passed by the flash log: IORM_PLAN 300,000." in text
+    assert "flash log off: writes that bypassed the flash log: IORM_PLAN 300,000." in text
     assert "a redo write that raced took 500 us on average" in text
 
 
@@ -270,7 +270,7 @@ def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):
     model = analyse(made(tmp_path, turns, plan=plan))
     assert model["kind"] == "aa"
     assert model["verdict"]["decision"] == "noise floor"
-    assert "These 10 blocks see a difference of" in said(model)
+    assert "These 10 blocks can detect a difference of" in said(model)
     assert "the plan took effect" not in str(model["gates"])
     assert "flash log off again" in render_text(model, width=100, color=False)
 

@@ -43,5 +43,5 @@ def test_a_live_run_stands_beside_a_models(lab, dsn):
     said = " ".join(done.stdout.split())
     assert "model:sas-and-flash (" in said
     assert "PostgreSQL 1" in said
-    assert "shapes and ratios compare, microseconds do not" in said
+    assert "compare shapes and ratios, not microseconds" in said
     assert "against" in said

@@ -38,7 +38,7 @@ def test_a_machine_without_the_tail_that_is_asked_about_has_no_verdict(desk: Des
     done = desk("run", "flash-log-tail", *words, code=1)
     said = " ".join(done.stdout.split())
     assert "NO VERDICT This machine has no such tail: the longest operation of flash log off takes" in said
-    assert "the question presumes 100 times" in said
+    assert "the question assumes 100 times" in said
 
 
 @pytest.mark.soak
@@ -70,10 +70,10 @@ def test_a_sweep_has_a_curve_per_setting_and_states_both_limits(desk: Desk) -> N
     )
     said = " ".join(done.stdout.split())
     for expected in (
-        "falls into 32 pieces on 32 LUNs",
+        "is split into 32 pieces on 32 LUNs",
         "The host's limit is per LUN: 2 or 8",
         "at most 64 or 256 on the 32 LUNs of one file system",
-        "A port's limit is another one",
+        "A port has its own limit",
         "Throughput over sessions",
     ):
         assert expected in said

@@ -77,7 +77,7 @@ def test_a_seed_replays_a_run_to_the_byte(desk: Desk):
 
 def test_arms_of_a_block_draw_the_same_numbers_so_an_arm_against_itself_is_equal(desk: Desk):
     done = desk("run", desk.plan(), "--aa")
-    assert "the same to the nanosecond" in " ".join(done.stdout.split())
+    assert "the same time to the nanosecond" in " ".join(done.stdout.split())
     rows = desk.sql("select arm, sum(elapsed_ns) as took from calls group by arm order by arm")
     assert [row["arm"] for row in rows] == ["disk", "disk again"]
     assert len({row["took"] for row in rows}) == 1

@@ -171,7 +171,7 @@ def test_leftovers_are_refused_shown_and_restored(leftovers: Killed, dsn, monkey
     assert "wal_writer_delay not put back" in lab("runs", "--format", "json").stdout
     assert "200ms" in lab("restore", "last", "--target", dsn, "--dry-run").stdout
     assert delay()[0] == "500ms", "a dry run changes nothing"
-    assert "all is as it was" in lab("restore", "last", "--target", dsn, "--yes").stdout
+    assert "everything is restored" in lab("restore", "last", "--target", dsn, "--yes").stdout
     assert delay() == leftovers.before
     assert "no settings to restore" in lab("restore", "--all", "--target", dsn).stdout
     assert "left" not in json.loads(lab("runs", "--format", "json").stdout)[0]

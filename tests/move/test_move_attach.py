@@ -163,7 +163,7 @@ def test_text_that_is_another_type_is_read_on_the_way_and_compared(lab: Lab) -> 
     )
     lab.moved("--table", "t")
     done = checked(into(lab, *PARTS, "--verify", "target"))
-    assert "what stands in the table" in done.stdout
+    assert "the table, read before the commit, contains exactly what was sent" in done.stdout
     assert lab.rows("select day, a::text, count(*), sum(twice) from u group by 1, 2 order by 1") == [
         (1, "10.0.0.1/32", 50, 2 * sum(range(51)) / 8),
         (5, "::1/128", 1, None),

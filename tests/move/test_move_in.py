@@ -80,7 +80,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
     lab.out = lab.folder / "all"
     lab.moved("--table", "t")
     updated = into(lab, "--table", "u", "--mode", "update", "--key", "id")
-    assert "10 rows changed, 85 the same, 5 not there and left out, 1 without a key left out" in updated.stdout
+    assert "10 rows changed, 85 the same, 5 missing and left out, 1 without a key left out" in updated.stdout
     assert lab.rows("select count(*) from u where own = 'mine'") == [(10,)]
     merged = into(lab, "--table", "u", "--mode", "merge", "--key", "id")
     assert "5 rows added, 0 changed, 95 the same, 1 without a key left out" in merged.stdout

@@ -20,7 +20,7 @@ def test_a_table_is_made_with_the_types_that_the_files_note(lab: Lab) -> None:
     lab.moved("--table", "t")
     done = checked(into(lab, "--table", 'public."New; Table"', "--create", "--verify", "target"))
     assert "the table made, 20 rows added" in done.stdout
-    assert "what stands in the table, read before the commit, is what came" in done.stdout
+    assert "the table, read before the commit, contains exactly what was sent" in done.stdout
     assert content(lab, '"New; Table"') == content(lab, "t")
     types = (
         "select attname, format_type(atttypid, atttypmod) from pg_attribute a"

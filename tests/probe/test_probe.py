@@ -94,7 +94,7 @@ def test_the_counters_of_a_race_add_up(dbdyno: Command, tmp_path: Path) -> None:
     assert race["races"] + race["skipped_busy"] == log["writes"]
     assert log["commits"] == 500
     assert log["paths"][0]["writes"] == log["writes"]
-    assert "both paths of race lie on" in done.stdout
+    assert "both paths of race are on" in done.stdout
 
 
 def test_two_runs_are_laid_side_by_side(dbdyno: Command, tmp_path: Path) -> None:

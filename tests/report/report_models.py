@@ -158,7 +158,7 @@ def correlation(seed: int = 5) -> Model:
     model["verdict"] = {
         "decision": "not found",
         "headline": "No significant correlation between hit ratio and time of a call.",
-        "sentences": ["The time of a call goes with blocks touched a call far more."],
+        "sentences": ["The time of a call correlates far more with blocks touched per call."],
     }
     model["correlation"] = {
         "rows": [
@@ -174,7 +174,7 @@ def correlation(seed: int = 5) -> Model:
                 "q": 0.73,
             },
             {
-                "x": "blocks touched a call",
+                "x": "blocks touched per call",
                 "property": "blocks",
                 "n": 48,
                 "pearson": 0.9,

@@ -267,7 +267,7 @@ def test_the_page_of_now_has_every_digit_a_range_where_a_sum_means_nothing_and_a
 
 def test_the_page_of_a_difference_has_the_share_as_printed_and_what_has_none():
     text = terminal.render_text(difference(), width=120, color=False)
-    for words in ("3.48 %", "551 342", "251.5", "passed by: BUSY", "reset: the cell's service"):
+    for words in ("3.48 %", "551 342", "251.5", "bypassed: BUSY", "reset: the cell's service"):
         assert words in text
     nothing = {**difference(), "rows": []}
     assert "no counter changed" in terminal.render_text(nothing, width=120, color=False)

@@ -45,10 +45,10 @@ def test_a_station_that_stands_for_several_shows_the_busiest():
 
 def test_littles_law_is_told_and_a_broken_one_is_loud():
     model = report_model_runs.flash_log()
-    assert "holds exactly at each station in each block: 60 looks" in words(render_html(model))
+    assert "holds exactly at each station in each block: 60 checks" in words(render_html(model))
     model["devices"][0]["little_broken"] = 2
-    assert "did not hold in 2 of 60 looks" in words(render_html(model))
-    assert "did not hold in 2 of 60 looks" in render_text(model, width=110, color=False)
+    assert "did not hold in 2 of 60 checks" in words(render_html(model))
+    assert "did not hold in 2 of 60 checks" in render_text(model, width=110, color=False)
 
 
 @pytest.mark.soak
@@ -60,7 +60,7 @@ def test_a_live_run_has_neither_devices_nor_race(experiment):
 
 
 def test_the_tail_of_two_arms_is_told_on_page_and_terminal():
-    told = "Of the 10 000 longest of both, 2100 are of flash log on"
+    told = "Of the 10 000 longest in both together, 2100 are from flash log on"
     assert told in words(rendered.page(report_model_runs.flash_log()))
     text = " ".join(render_text(report_model_runs.flash_log(), width=110, color=False).split())
     assert told in text

@@ -134,7 +134,7 @@ def test_columns_that_do_not_fit_are_named():
     columns = tuple(Column(f"n{at}", f"number {at}", "count") for at in range(12))
     table = Table("", columns, (Row({one.name: 123_456_789 for one in columns}),))
     text = render_text(Page(Head("k", "t"), (Section("s", "S", tables=(table,)),)), width=60, color=False)
-    assert "not shown for want of width: number" in text
+    assert "not shown, because the terminal is too narrow: number" in text
 
 
 def test_rows_that_a_screen_is_not_meant_for_are_counted():

@@ -134,7 +134,7 @@ def test_a_database_that_is_never_read_is_told_once_with_its_name(tmp_path: Path
     ("calls", "said"),
     [
         (1, "calls 1.67 → 0.0167 a second, mean 10 ms → 10 ms"),
-        (0, "no call of it ended after that"),
+        (0, "no call ended after that"),
     ],
 )
 def test_of_a_fall_it_is_said_whose_it_is(server: Sized, calls: int, said: str):

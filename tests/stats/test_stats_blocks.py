@@ -55,7 +55,7 @@ def planted(effect: float, spread: float, blocks: int, *, higher_is_better: bool
             False,
             "unclear",
             "cannot tell: 1.0 % slower (95 % CI 1.8 % faster to 3.9 % slower); "
-            "to tell 2 % from none needs 58 to 208 blocks in all",
+            "to detect a difference of 2 % takes 58 to 208 blocks in all",
         ),
     ],
 )

@@ -50,7 +50,7 @@ def test_no_difference_and_cannot_tell_have_their_sentences() -> None:
     )
     unclear = decide({"b": [compared("p50", 0.01, 0.06)]}, baseline="a", headline="p50")
     assert unclear.decision == "unclear"
-    assert "to tell 2 % from none needs 58 to 208 blocks in all" in unclear.headline
+    assert "to detect a difference of 2 % takes 58 to 208 blocks in all" in unclear.headline
     nothing = compare_metric(metric_named("p99"), [math.nan] * 3, [math.nan] * 3)
     none = decide({"b": [nothing]}, baseline="a", headline="p99")
     assert none.headline == "Cannot tell b from a in p99 latency: 0 of 3 blocks have a value."

@@ -231,7 +231,7 @@ class TestPromise:
         found = compare_unpaired(values, values, higher_is_better=False)
         assert found.decision == "unclear"
         assert found.tell_low is None
-        assert "needs over 1,000 such blocks; less noise would help more" in found.words
+        assert "takes over 1,000 blocks; less noise would help more" in found.words
 
 
 def test_every_decision_has_its_word_colour_and_exit_codes() -> None:

@@ -154,4 +154,4 @@ def test_a_race_does_not_drop_an_arm_for_an_expected_error(tmp_path: Path):
     levels = f'[[factor]]\nname = "memory"\nlevels = [{{name = "1"}}, {quick}]\n'
     done = checked(on_mock(tmp_path, levels, '["40001"]', "tune"))
     assert "2 is best of 2" in done.stdout or "2 is ahead of 2" in done.stdout
-    assert "left: it failed" not in done.stdout
+    assert "dropped: it failed" not in done.stdout

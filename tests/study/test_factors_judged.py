@@ -191,8 +191,8 @@ def test_why_says_that_more_sessions_do_more_though_each_transaction_takes_longe
     (run.path / "manifest.json").write_text(json.dumps(manifest))
     (why,) = analyse(Run.open(run.path))["why"]
     assert why["amount"] > 0
-    assert why["notes"][0].startswith("4 sessions work at once instead of 1: that each transaction takes longer is ")
-    assert why["notes"][0].endswith("from being 4 times as large.")
+    assert why["notes"][0].startswith("4 sessions work at once instead of 1. The throughput is not 4 times as large")
+    assert why["notes"][0].endswith(", because each transaction takes longer.")
 
 
 def test_one_at_a_time_gives_a_curve_per_factor_and_no_interaction(tmp_path: Path):

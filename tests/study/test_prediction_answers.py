@@ -177,7 +177,10 @@ def test_the_disk_keeps_little_s_law_if_its_counters_agree():
     good, bad = (_disk(counted(disk(weighted_s), []), [[0]]) for weighted_s in (15.0, 30.0))
     assert good is not None and bad is not None
     assert good["holds"] and good["left"] == pytest.approx(0.5) == good["right"]
-    assert "vda was busy 30% of the time: 333 requests a second of 1.5 ms are 0.5 at once" in good["sentence"]
+    assert (
+        "vda was busy 30% of the time: 333 requests a second of 1.5 ms each mean 0.5 requests in progress"
+        in good["sentence"]
+    )
     assert not bad["holds"]
     assert _disk(counted([], []), [[0]]) is None
 

@@ -51,13 +51,13 @@ def test_an_arm_that_fails_leaves_and_the_others_are_judged(tmp_path: Path):
     done = succeeded("tune", "p.toml", "--seed", "3", cwd=tmp_path)
     race = manifest(tmp_path, "race")["race"]
     assert (race["leader"], race["failed"].keys()) == (1, {"broken"})
-    assert "left: it failed" in done.stdout
+    assert "dropped: it failed" in done.stdout
 
 
 def test_what_there_was_before_may_win_and_needs_no_confirmation(tmp_path: Path):
     plan({"now": 500, "other": 1000}, tmp_path)
     done = succeeded("tune", "p.toml", "--seed", "1", cwd=tmp_path)
-    assert "now is best of 2, and is what was there before" in done.stdout
+    assert "now is best of 2, and is the setting from before the race" in done.stdout
     assert "nothing to confirm" in done.stdout
     assert not (tmp_path / "confirm.toml").exists()
 

@@ -144,8 +144,8 @@ def test_of_sessions_looked_at_too_seldom_is_told_what_was_counted():
     far = replace(side("storage", cpu_us=50, data_read__DataFileRead=800, reads=2.0), looks=40.0)
     cold = replace(counts(), totals={**counts().totals, "blocks_hit": 2.0, "blocks_read": 2.0})
     why = told(side("memory", cpu_us=50), far, counts=(counts(), cold))
-    assert why.withheld and "looked at some 40 times" in why.withheld and not why.causes
-    assert "Counters differ, but their share of the time was not seen: the cache is colder" in why.notes[0]
+    assert why.withheld and "sampled about 40 times" in why.withheld and not why.causes
+    assert "Counters differ, but their share of the time is not known: the cache is colder" in why.notes[0]
 
 
 def test_a_spill_told_beside_is_not_told_as_a_cold_cache_too():
@@ -293,7 +293,7 @@ def test_a_page_says_amount_share_interval_rest_and_why_there_is_none():
     assert "waits for WALSync" in section.findings[0].sentence and "%" in section.findings[0].sentence
     assert section.notes[0].startswith("Not explained by these: −60") or "(20 %)" in section.notes[0]
     (whole,) = pages_why.sections({"why": [why | {"rest": 1e-9, "rest_share": 1e-12}]})
-    assert whole.notes[0] == "Together they explain all of it."
+    assert whole.notes[0] == "Together these causes explain the total."
     held = told(side("a", cpu_us=100), side("b", cpu_us=300), withheld="there is no verdict: errors").as_dict()
     (section,) = pages_why.sections({"why": [held]})
     assert section.findings[0].sentence.startswith("No cause is named")

@@ -136,7 +136,7 @@ def test_statements_that_no_look_saw_say_so_where_their_text_would_stand(
     assert len(found) == told["statements"]
     why = "each call was over, and another had come, before a look"
     assert {text for _, text in found} == {f"(text not seen: {why}; query id {key})" for key, _ in found}
-    assert any("are known by their query ids alone" in warning for warning in it.warnings)
+    assert any("are known only by their query ids" in warning for warning in it.warnings)
     shown = dbdyno("trace", "sql", tmp_path / "run", "--top", "0").stdout
     assert "(text not seen: each call was over, and another had come" in " ".join(shown.split())
 

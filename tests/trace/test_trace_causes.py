@@ -156,7 +156,7 @@ def test_think_time_is_in_neither_number(tmp_path: Path):
     one, two = model["account"]["sides"]
     assert one["response_ns"] == two["response_ns"]
     assert (one["think_ns"], two["think_ns"]) == (0, 5_000_000_000)
-    assert "left out: the client's thinking" in render_text(model, width=100, color=False)
+    assert "left out: think time" in render_text(model, width=100, color=False)
 
 
 def test_sets_of_unequal_work_are_compared_per_execution():
