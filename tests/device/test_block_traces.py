@@ -243,7 +243,7 @@ def test_servers_follow_from_throughput_times_service_time(tmp_path: Path) -> No
         "d4": 40_000,
         "d32": 80_000,
     }
-    assert "the largest error has d4 (read): +3%" in " ".join(page["sentences"])
+    assert "d4 (read) has the largest error: +3%" in " ".join(page["sentences"])
 
 
 def test_a_fit_to_one_depth_says_what_was_not_measured(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_sound_numbers_pass(gate: Gate, text: str) -> None:
             True,
         ),
         (gates.generator_lag(50, 1000), "5.0 % of 1000 arrivals started late", False),
-        (gates.truncation({"a": np.minimum(LONG, 1_500_000)}), "are at 1.50 ms, the maximum", False),
+        (gates.truncation({"a": np.minimum(LONG, 1_500_000)}), "are at the maximum of 1.50 ms", False),
         (gates.truncation({"a": LONG, "b": LONG}), "the maxima of two arms agree", False),
         (gates_in_time.drift("median", RISING, HOURS), "median drifted +", False),
         (gates_in_time.independent_blocks(np.cumsum(STEADY_RATIOS)), "mean difference over these", False),

@@ -87,8 +87,8 @@ def fit_jobs(
     if unseen:
         worst = max(unseen, key=lambda row: abs(row["error"]))
         sentences.append(
-            f"{len(unseen)} jobs were not used for the service times. Of these, {worst['job']} ({worst['operation']}) "
-            f"has the largest error: {worst['error']:+.0%} in I/Os per second."
+            f"Of the jobs that were not used for the service times ({len(unseen)}), {worst['job']} "
+            f"({worst['operation']}) has the largest error: {worst['error']:+.0%} in I/Os per second."
         )
     else:
         sentences.append("Every job was used for the fit, so its error cannot be measured.")
