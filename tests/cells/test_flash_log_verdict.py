@@ -260,7 +260,7 @@ def test_counters_of_several_moments_fail_the_identity(tmp_path: Path):
     model = analyse(made(tmp_path, [(OFF, {**ON, "FL_IO_W": 50_003})] * 10))
     (gate,) = [g for g in model["gates"] if g["name"].startswith("disk first")]
     assert gate["ok"] is False
-    assert gate["text"] == "in 10 of 20 turns, exactly"
+    assert gate["text"] == "exact in 10 of 20 turns"
 
 
 def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):

@@ -109,7 +109,7 @@ def _verdict(said: Sequence[Row]) -> Verdict:
     number = sum(one["level"] == "bad" for one in said)
     if number:
         first = next(str(one["text"]) for one in said if one["level"] == "bad").rstrip(".")
-        return {"word": "look", "why": first + (f"; {number - 1} more to look at" if number > 1 else "")}
+        return {"word": "look", "why": first + (f"; {number - 1} more to check" if number > 1 else "")}
     doubts = sum(one["level"] == "doubt" for one in said)
     if doubts:
         return {"word": "to know", "why": f"{doubts} finding{'s' * (doubts > 1)} to note"}

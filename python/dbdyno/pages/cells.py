@@ -225,7 +225,7 @@ def _head(model: Analysis, findings: Sequence[Finding]) -> Head:
         tone=_TONES.get(word, "even"),
         headline=fmt.line(verdict.get("why") or ""),
         chips=tuple(_chips(facts)),
-        alerts=((f"{alerts} to know", "warnings"),) if alerts else (),
+        alerts=((common.with_noun(alerts, "note"), "warnings"),) if alerts else (),
     )
 
 

@@ -70,7 +70,7 @@ def _machine(model: Analysis) -> Page:
                 "Parameters",
                 "Values in bold are given by the machine, the others are defaults.",
                 tables=tuple(Table(f"[{name}]" if name else "", shown, tuple(rows)) for name, rows in groups.items()),
-                notes=("* given by the machine; all else is the default",) if groups else (),
+                notes=("* given by the machine; all other values are defaults",) if groups else (),
             ),
         ),
         data=lambda: data(MACHINE, reading.entries(model, "parameters")),

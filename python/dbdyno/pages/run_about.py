@@ -258,9 +258,9 @@ def _facts(run: dict[str, object]) -> list[tuple[str, str]]:
         return "" if run.get(key) is None else fmt.line(run[key])
 
     whole, planned = run.get("blocks_whole"), run.get("blocks_planned")
-    blocks = f"{fmt.count(whole)} whole, {fmt.count(planned)} planned" if whole is not None else ""
+    blocks = f"{fmt.count(whole)} complete, {fmt.count(planned)} planned" if whole is not None else ""
     if blocks and run.get("warmup_blocks") is not None:
-        blocks += f", {fmt.count(run['warmup_blocks'])} to warm up"
+        blocks += f", {fmt.count(run['warmup_blocks'])} for warm-up"
     switch = given("switch")
     if switch and run.get("slice_ms") is not None:
         switch += f" of {fmt.line(run['slice_ms'])}{fmt.THIN}ms"

@@ -120,7 +120,7 @@ def _head(model: Analysis) -> Head:
         sentences=reading.sentences(verdict),
         next=fmt.line(verdict.get("next") or "", 300),
         chips=tuple(_chips(facts)),
-        alerts=((f"{alerts} to know", "warnings"),) if alerts else (),
+        alerts=((common.with_noun(alerts, "note"), "warnings"),) if alerts else (),
         section="Interval",
     )
 

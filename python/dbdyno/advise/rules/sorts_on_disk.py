@@ -23,8 +23,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
     yield Advice(
         f"sorts and hashes spill to temporary files: {share(spent / whole)} of the response time",
         tuple(Evidence(event.name, event.ns, "ns", f"waits, {event.name}, {event.count:,} of them") for event in found),
-        f"these {share(spent / whole)} of the response time, where they fit in memory, and the passes over what was"
-        f" spilled, which are not counted apart: the statements that spill take {share(min(spilling / whole, 1.0))}",
+        f"these {share(spent / whole)} of the response time if they fit in memory, and the passes over spilled data,"
+        f" which are not counted separately: the statements that spill take {share(min(spilling / whole, 1.0))}",
         ("-- alter session set workarea_size_policy = manual, sort_area_size = ... for this batch; or a larger PGA",),
         stake=min(max(spilling, spent) / whole, 1.0),
         subject="temporary files",

@@ -66,7 +66,7 @@ def description(arm: LogArm) -> str:
     paths = " and ".join(str(path) for path in arm.paths)
     both = {"first": ", continues when the first copy is durable", "all": ", continues when both copies are durable"}
     rule = both[arm.rule] if len(arm.paths) > 1 else ""
-    think = f", thinking {duration(arm.think_ns)}" if arm.think_ns else ""
+    think = f", think time {duration(arm.think_ns)}" if arm.think_ns else ""
     return f"redo of {arm.size} per commit, blocks of {size(arm.block_bytes)}, {arm.sync}{think}; to {paths}{rule}"
 
 

@@ -260,7 +260,7 @@ def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
     if any(math.isnan(share) for share in shares.values()):
         yield Gate("the plan took effect", None, "the cells do not count FL_RQ_W", code="switched")
         return
-    text = f"{100 * shares[True]:.3g} % of redo writes raced with it on, {100 * shares[False]:.3g} % "
+    text = f"{100 * shares[True]:.3g} % of redo writes raced with the flash log on, {100 * shares[False]:.3g} % "
     yield Gate(
         "the plan took effect",
         shares[True] > shares[False],
@@ -272,7 +272,7 @@ def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
     yield Gate(
         "redo of these databases only",
         shares[False] <= OTHERS_MOST,
-        f"{100 * shares[False]:.3g} % of redo writes raced although it was off",
+        f"{100 * shares[False]:.3g} % of redo writes raced although the flash log was off",
         "other databases also write redo on these cells, and the same counters include it: name them too",
         code="others",
     )
@@ -291,7 +291,7 @@ def _identity(turns: list[list[Turn]]) -> Gate:
     return Gate(
         "disk first + flash first = redo writes served",
         not broken if known else None,
-        f"in {known - broken} of {known} turns, exactly",
+        f"exact in {known - broken} of {known} turns",
         "a cell's counters come from several moments: treat the shares with caution",
         code="counters",
     )

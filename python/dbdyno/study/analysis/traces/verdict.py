@@ -226,8 +226,8 @@ def method(used: UsedBlocks, options: ComparisonOptions, explained: Explanation)
         same,
         "The reasons add up to the difference of the response times. If both the number and the length of waits or"
         " calls changed, their joint effect is split equally.",
-        "Statements are the same where their SQL_ID is in both sets, else where their texts are the same without"
-        " literals and bind variables. Their figures are exclusive of the statements below them.",
+        "Statements match if their SQL_ID is in both sets, or else if their texts are the same without literals and"
+        " bind variables. Their figures exclude the recursive statements below them.",
     ]
     if unit == "batch":
         sentences.append(
