@@ -195,7 +195,10 @@ def test_a_trigger_that_alters_rows_is_found_by_verify_target(maria: Maria) -> N
     maria.do("drop trigger alters", "drop trigger alters_plain", "insert into u values (90, 'old')")
     for words in (("--table", "u"), ("--table", "u", "--mode", "replace"), ("--table", "plain", "--mode", "replace")):
         done = into(maria, *words, "--verify", "target")
-        assert (done.returncode, "read before the commit, is what came" in done.stdout) == (0, True), (
+        assert (done.returncode, "read before the commit, contains exactly what was sent" in done.stdout) == (
+            0,
+            True,
+        ), (
             words,
             done.stderr,
         )
