@@ -28,6 +28,7 @@ Counted = psycopg.Connection[tuple[int]]
 """A session at the server on which the load counts its transactions."""
 LOAD = """\
 title = "two loads"
+arm = [{name = "a"}, {name = "b"}]
 [target]
 dsn = "%s"
 [workload]
@@ -43,10 +44,6 @@ turn = "400ms"
 slice = "100ms"
 [watch]
 overhead_blocks = 0
-[[arm]]
-name = "a"
-[[arm]]
-name = "b"
 """
 
 
