@@ -180,7 +180,12 @@ def compiling_turned_on(mix: Mix) -> Case:
 
 @case
 def parallel_workers_used_up(mix: Mix) -> Case:
-    table(mix, "big (a int, b int) with (parallel_workers = 2)", "n, n", 1_500_000)
+    mix.lab.run(
+        "create table big (a int, b int)",
+        "insert into big select n, n from generate_series(1, 1500000) n",
+        "alter table big set (parallel_workers = 2)",
+        "vacuum analyze big",
+    )
     plant, undo = alter_system(mix, max_parallel_workers="0")
     return Case(
         mix.run("select count(*) from big where a % 7 = 3", times=3),
