@@ -27,28 +27,24 @@ with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
         for batch in reader:
             writer.write_batch(batch)
 """
-
-
-DUCKDB = """
+_DUCKDB = """
 import sys, duckdb
 db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
 db.execute("load postgres")
+"""
+DUCKDB = f"""{_DUCKDB}\
 db.execute("attach '" + sys.argv[1] + "' as pg (type postgres)")
 db.execute("insert into pg.public.u select * from read_parquet('" + sys.argv[2] + "/*.parquet')")
 """
-
+DUCKDB_OUT = f"""{_DUCKDB}\
+db.execute("attach '" + sys.argv[1] + "' as pg (type postgres, read_only)")
+db.execute("copy (from pg.public.t) to '" + sys.argv[2] + "/t.parquet' (compression zstd)")
+"""
 ADBC_IN = """
 import sys, adbc_driver_postgresql.dbapi as adbc, pyarrow.dataset as ds
 with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
     cursor.adbc_ingest("u", ds.dataset(sys.argv[2]).scanner().to_reader(), mode="append")
     conn.commit()
-"""
-DUCKDB_OUT = """
-import sys, duckdb
-db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-db.execute("load postgres")
-db.execute("attach '" + sys.argv[1] + "' as pg (type postgres, read_only)")
-db.execute("copy (from pg.public.t) to '" + sys.argv[2] + "/t.parquet' (compression zstd)")
 """
 _SPARK = """
 import sys

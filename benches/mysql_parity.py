@@ -11,7 +11,6 @@ compared and not disks. On a machine that others use the ratios say little witho
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import re
@@ -20,7 +19,7 @@ import subprocess
 
 from engine import PgbenchResult
 from figures import SMOKE, lacks, parse
-from parity import alone, compare, dyno
+from parity import alone, compare, options
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
@@ -96,27 +95,21 @@ def spec(target: MariaDB, mix: str, sessions: int) -> JsonObject:
 
 def main() -> None:
     """Four points: point-select and read-write, at 1 and 8 sessions."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=3)
+    parser = options(__doc__)
     parser.add_argument("--mix", choices=MIXES, action="append", help="default: both")
     parser.add_argument("--sessions", type=int, action="append", help="default: 1 and 8")
-    parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
-    options = parse(parser, pairs=1, seconds=0.05)
+    given = parse(parser, pairs=1, seconds=0.05)
     if shutil.which("sysbench") is None:
         lacks("sysbench is not installed: tools/setup-test installs Debian's")
     with EmbeddedMariaDB(SETTINGS) as engine:
         target = MariaDB.from_engine(engine)
-        if options.alone:
+        if given.alone:
             alone(engine.pid)
         sysbench(target, "read_write", 1, 1, "prepare")
-        for mix in options.mix or MIXES:
-            for sessions in options.sessions or (1, 8):
-                runs = (
-                    functools.partial(sysbench, target, mix, sessions, options.seconds),
-                    functools.partial(dyno, spec(target, mix, sessions), options.seconds),
-                )
-                compare(f"{mix:12s} c{sessions}", "sysbench", runs, options.pairs)
+        for mix in given.mix or MIXES:
+            for sessions in given.sessions or (1, 8):
+                theirs = functools.partial(sysbench, target, mix, sessions)
+                compare(f"{mix:12s} c{sessions}", "sysbench", theirs, spec(target, mix, sessions), given)
 
 
 if __name__ == "__main__":

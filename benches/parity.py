@@ -6,6 +6,8 @@ there is one pair only. The interval is over pairs (t on log ratios).
 
 from __future__ import annotations
 
+import argparse
+import functools
 import os
 import tempfile
 from collections.abc import Callable
@@ -19,7 +21,17 @@ from scipy import stats
 
 from dbdyno import _core
 
-Run = Callable[[], PgbenchResult]
+Run = Callable[[float], PgbenchResult]
+"""A run of the peer, given the seconds under load."""
+
+
+def options(about: str | None) -> argparse.ArgumentParser:
+    """The options of a comparison."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
+    return parser
 
 
 def dyno(spec: Any, seconds: float) -> PgbenchResult:
@@ -41,9 +53,10 @@ def dyno(spec: Any, seconds: float) -> PgbenchResult:
     return PgbenchResult(arm["transactions"] * sessions * 1e9 / arm["busy_ns"], cpu * 1e6 / arm["transactions"])
 
 
-def compare(name: str, peer: str, runs: tuple[Run, Run], pairs: int) -> None:
-    """Pairs of the peer's run and ours, in the order ABBA; prints one line."""
-    seen = []
+def compare(name: str, peer: str, theirs: Run, ours: Any, given: argparse.Namespace) -> None:
+    """Pairs of the peer's run and of our load's, in the order ABBA; prints one line."""
+    runs = (functools.partial(theirs, given.seconds), functools.partial(dyno, ours, given.seconds))
+    seen, pairs = [], given.pairs
     warm = 1 if pairs > 1 else 0
     for pair in range(pairs + warm):
         got = {which: runs[which]() for which in ([0, 1] if pair % 2 else [1, 0])}

@@ -8,13 +8,12 @@ Same script, same protocol (prepared), same sessions, in turn (`parity.py`). dbd
 
 from __future__ import annotations
 
-import argparse
 import functools
 import tempfile
 
 from engine import PgbenchResult, engine, load_spec, timed_pgbench
 from figures import length, parse
-from parity import alone, compare, dyno
+from parity import alone, compare, options
 
 from dbdyno.bench.postgres.server import Postgres
 
@@ -58,21 +57,14 @@ def pgbench(target: Postgres, text: str, sessions: int, seconds: float) -> Pgben
 
 def main() -> None:
     """Four points: select-only and TPC-B-like, at 1 and 8 sessions."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
-    options = parse(parser, pairs=1, seconds=0.05)
-    with engine(1 if options.smoke else SCALE) as target:
-        if options.alone and target.engine:
+    given = parse(options(__doc__), pairs=1, seconds=0.05)
+    with engine(1 if given.smoke else SCALE) as target:
+        if given.alone and target.engine:
             alone(target.engine.pid)
         for name, text in (("select-only", SELECT), ("tpcb-like", TPCB)):
             for sessions in (1, 8):
-                runs = (
-                    functools.partial(pgbench, target, text, sessions, options.seconds),
-                    functools.partial(dyno, load_spec(target, text, sessions), options.seconds),
-                )
-                compare(f"{name:12s} c{sessions}", "pgbench", runs, options.pairs)
+                theirs = functools.partial(pgbench, target, text, sessions)
+                compare(f"{name:12s} c{sessions}", "pgbench", theirs, load_spec(target, text, sessions), given)
 
 
 if __name__ == "__main__":

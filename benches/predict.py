@@ -232,30 +232,49 @@ def kept(found: list[Pair], what: str, wanted: int = 60) -> None:
         figure(f"{what}: {metric}, median error", middle, "share", aim=f"{aim:.0%}")
 
 
-def main() -> None:
-    """All places and loads."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--places", default="own,gp3,io2,disk-15000")
-    parser.add_argument("--loads", default="commits,TPC-B")
-    parser.add_argument("--arms", type=int, default=9)
+def options(about: str | None, places: str, arms: int) -> argparse.ArgumentParser:
+    """The options of a bench that predicts arms drawn by a seed on several places."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--places", default=places)
+    parser.add_argument("--arms", type=int, default=arms)
     parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--turn", default="1s")
     parser.add_argument("--seed", type=int, default=45)
     parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="500ms")
-    places = given.places.split(",")
+    return parser
+
+
+def chosen_places(given: argparse.Namespace) -> list[str]:
+    """The places asked for; the bench ends where this machine cannot mount them."""
+    places: list[str] = given.places.split(",")
     try:
         if places != [OWN]:
             check_machine()
     except DeviceError as error:
         lacks(str(error))
     print(f"seed {given.seed}, load {os.getloadavg()[0]:.1f}")
+    return places
+
+
+@contextlib.contextmanager
+def working_folder(given: argparse.Namespace) -> Iterator[Path]:
+    """The folder of runs and machines, which servers of other users can read."""
     with contextlib.ExitStack() as stack:
         work = given.work or Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         work.mkdir(exist_ok=True)
         work.chmod(0o755)
+        yield work
+
+
+def main() -> None:
+    """All places and loads."""
+    parser = options(__doc__, "own,gp3,io2,disk-15000", 9)
+    parser.add_argument("--loads", default="commits,TPC-B")
+    parser.add_argument("--out", type=Path)
+    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="500ms")
+    places = chosen_places(given)
+    with working_folder(given) as work:
         found = everything(places, given, work)
     if given.markdown:
         given.markdown.write_text(rows_of(found))

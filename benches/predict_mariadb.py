@@ -10,19 +10,13 @@ is model / live - 1; the aims are 10 % at the median and 25 % at p99.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import os
 import random
-import tempfile
-from pathlib import Path
 
 from figures import lacks, parse
-from predict import FITTED, OWN, fitted, kept, pairs, rows_of, run
+from predict import FITTED, OWN, chosen_places, fitted, kept, options, pairs, rows_of, run, working_folder
 
-from dbdyno.base.errors import DeviceError, TargetError
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.binaries import find_programs
-from dbdyno.device.mounts import check_machine
 
 SESSIONS = (1, 2, 4, 8, 16)
 SIZES = (100, 500, 2_000, 8_000)
@@ -60,28 +54,13 @@ def commits(place: str, draw: random.Random, count: int, blocks: int, turn: str)
 
 def main() -> None:
     """All places."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--places", default=OWN)
-    parser.add_argument("--arms", type=int, default=12)
-    parser.add_argument("--blocks", type=int, default=6)
-    parser.add_argument("--turn", default="1s")
-    parser.add_argument("--seed", type=int, default=45)
-    parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
-    parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places=OWN, arms=1, blocks=2, turn="500ms")
-    places = given.places.split(",")
+    given = parse(options(__doc__, OWN, 12), places=OWN, arms=1, blocks=2, turn="500ms")
     try:
         find_programs()
-        if places != [OWN]:
-            check_machine()
-    except (DeviceError, TargetError) as error:
+    except TargetError as error:
         lacks(str(error))
-    print(f"seed {given.seed}, load {os.getloadavg()[0]:.1f}")
-    found = []
-    with contextlib.ExitStack() as stack:
-        work = given.work or Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
-        work.mkdir(exist_ok=True)
-        work.chmod(0o755)
+    places, found = chosen_places(given), []
+    with working_folder(given) as work:
         for place in places:
             draw = random.Random(f"{given.seed} {place} MariaDB")
             folder = work / "servers"

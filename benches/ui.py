@@ -37,6 +37,7 @@ from snapshot import SETTINGS, dsn
 
 PLAN = """\
 title = "run of the bench"
+arm = [{name = "a"}, {name = "b"}]
 target = "mock:"
 [workload]
 kind = "mock"
@@ -46,10 +47,6 @@ warmup_blocks = 0
 turn = "40ms"
 [watch]
 overhead_blocks = 0
-[[arm]]
-name = "a"
-[[arm]]
-name = "b"
 """
 VIEWERS = 2 if SMOKE else 10
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from ssh_server import answers, repeats_the_command, servers
 
 from dbdyno.base.errors import CellsError
@@ -18,6 +18,14 @@ from dbdyno.cli.cells.run import command, script
 
 def reach(rig) -> list[str]:
     return rig.reach(",".join(f"127.0.0.1:{port}" for port in rig.ports))
+
+
+def run_script(folder: Path, text: str, answer: str, *options: str) -> Result:
+    """Run a script on one cell that gives this answer to each command."""
+    file = folder / "two.scl"
+    file.write_text(text)
+    with servers(folder, [answers(answer)]) as rig:
+        return CliRunner().invoke(script, [str(file), *reach(rig), *options])
 
 
 def test_equal_answers_stand_together_but_for_the_cells_own_name():
@@ -53,10 +61,8 @@ def test_looking_asks_nothing_and_changing_asks_first(tmp_path: Path):
 
 
 def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(tmp_path: Path):
-    file = tmp_path / "flush.scl"
-    file.write_text("-- before the test\nlist flashcache\nalter flashcache -\n  all flush\n")
-    with servers(tmp_path, [answers("sent")]) as rig:
-        found = CliRunner().invoke(script, [str(file), *reach(rig), "--dry-run"])
+    text = "-- before the test\nlist flashcache\nalter flashcache -\n  all flush\n"
+    found = run_script(tmp_path, text, "sent", "--dry-run")
     assert found.exit_code == 0
     assert "looks   cellcli -e 'list flashcache'" in found.stdout
     assert "CHANGES cellcli -e 'alter flashcache all flush'" in found.stdout
@@ -64,10 +70,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(tmp_path: Path):
 
 
 def test_a_script_ends_where_a_command_fails(tmp_path: Path):
-    file = tmp_path / "two.scl"
-    file.write_text("list cell\nlist griddisk\n")
-    with servers(tmp_path, [answers("CELL-01504: Invalid command syntax.\n")]) as rig:
-        found = CliRunner().invoke(script, [str(file), *reach(rig)])
+    found = run_script(tmp_path, "list cell\nlist griddisk\n", "CELL-01504: Invalid command syntax.\n")
     assert found.exit_code == 2
     assert "> list griddisk" not in found.stdout
     assert "two.scl:1: failed; the remaining commands were not sent" in found.stderr
@@ -144,10 +147,7 @@ def test_without_a_terminal_nobody_can_answer_and_nothing_is_sent(tmp_path: Path
 
 
 def test_json_of_a_script_is_one_document(tmp_path: Path):
-    file = tmp_path / "two.scl"
-    file.write_text("list cell\nlist griddisk\n")
-    with servers(tmp_path, [answers("ok\n")]) as rig:
-        found = CliRunner().invoke(script, [str(file), *reach(rig), "--format", "json"])
+    found = run_script(tmp_path, "list cell\nlist griddisk\n", "ok\n", "--format", "json")
     first, second = json.loads(found.stdout)
     assert (first["command"], second["command"]) == ("list cell", "list griddisk")
     assert first["answers"][0]["output"] == "ok\n"

@@ -24,8 +24,11 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.worker_load import drop_renewals_from_log
 from waiting import until
 
+Counted = psycopg.Connection[tuple[int]]
+"""A session at the server on which the load counts its transactions."""
 LOAD = """\
 title = "two loads"
+arm = [{name = "a"}, {name = "b"}]
 [target]
 dsn = "%s"
 [workload]
@@ -41,10 +44,6 @@ turn = "400ms"
 slice = "100ms"
 [watch]
 overhead_blocks = 0
-[[arm]]
-name = "a"
-[[arm]]
-name = "b"
 """
 
 
@@ -54,7 +53,7 @@ def written(desk: Desk, dsn: str, *, sessions: int = 5, blocks: int = 2, load: s
 
 
 @pytest.fixture
-def counted(dsn: str) -> Iterator[psycopg.Connection[tuple[int]]]:
+def counted(dsn: str) -> Iterator[Counted]:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("drop table if exists counted")
         conn.execute("create table counted (n int)")
@@ -65,9 +64,7 @@ def block_records(run: Path) -> list[dict[str, object]]:
     return [json.loads(file.read_text()) for file in sorted((run / "blocks").glob("b*.json"))]
 
 
-def test_every_call_is_in_evidence_once_with_its_host(
-    two: Cluster, desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]]
-) -> None:
+def test_every_call_is_in_evidence_once_with_its_host(two: Cluster, desk: Desk, dsn: str, counted: Counted) -> None:
     (shared := desk.folder / "shared").mkdir()
     plan = written(desk, dsn, load=f'shared_folder = "{shared}"')
     desk("run", plan, "--scheduler", two.address, "--out", "runs", "--seed", "3")
@@ -95,14 +92,14 @@ def test_every_call_is_in_evidence_once_with_its_host(
     assert sessions_of(counted) == 0
 
 
-def sessions_of(conn: psycopg.Connection[tuple[int]]) -> int:
+def sessions_of(conn: Counted) -> int:
     """Return the number of sessions of the load that are open at the server."""
     row = conn.execute("select count(*) from pg_stat_activity where application_name like 'dbdyno%'").fetchone()
     return row[0] if row else 0
 
 
 def test_what_cannot_be_spread_is_an_error_before_the_load(
-    two: Cluster, desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]]
+    two: Cluster, desk: Desk, dsn: str, counted: Counted
 ) -> None:
     said = desk("run", written(desk, dsn, sessions=1), "--scheduler", two.address, code=2)
     assert "1 session cannot be shared by 2 hosts" in said
@@ -112,7 +109,7 @@ def test_what_cannot_be_spread_is_an_error_before_the_load(
     assert counted.execute("select count(*) from counted").fetchone() == (0,)
 
 
-def test_open_loops_share_the_rate(two: Cluster, desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]]) -> None:
+def test_open_loops_share_the_rate(two: Cluster, desk: Desk, dsn: str, counted: Counted) -> None:
     plan = written(desk, dsn, sessions=6, load="rate_per_s = 300")
     desk("run", plan, "--scheduler", two.address, "--out", "runs", "--seed", "3")
     hosts = [row for block in block_records(desk.run("runs")) for row in block["report"]["hosts"]]  # type: ignore[index]
@@ -143,9 +140,7 @@ class Begun:
 
 
 @pytest.mark.soak
-def test_a_killed_worker_ends_the_block_and_not_the_run(
-    desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]], tmp_path: Path
-) -> None:
+def test_a_killed_worker_ends_the_block_and_not_the_run(desk: Desk, dsn: str, counted: Counted, tmp_path: Path) -> None:
     with cluster(tmp_path, 2) as found:
         run = Begun(desk, dsn, found)
         found.kill(found.workers[0])
@@ -160,9 +155,7 @@ def test_a_killed_worker_ends_the_block_and_not_the_run(
 
 
 @pytest.mark.soak
-def test_a_killed_runner_leaves_no_session(
-    desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]], tmp_path: Path
-) -> None:
+def test_a_killed_runner_leaves_no_session(desk: Desk, dsn: str, counted: Counted, tmp_path: Path) -> None:
     with cluster(tmp_path, 2) as found:
         run = Begun(desk, dsn, found)
         assert sessions_of(counted) > 0
@@ -173,7 +166,7 @@ def test_a_killed_runner_leaves_no_session(
 
 @pytest.mark.soak
 def test_a_killed_scheduler_ends_the_run_which_another_one_finishes(
-    desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]], tmp_path: Path
+    desk: Desk, dsn: str, counted: Counted, tmp_path: Path
 ) -> None:
     with cluster(tmp_path, 2) as found:
         run = Begun(desk, dsn, found)
@@ -189,7 +182,7 @@ def test_a_killed_scheduler_ends_the_run_which_another_one_finishes(
 
 
 def test_a_host_with_a_moved_clock_is_in_the_same_slices(
-    two: Cluster, desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]], tmp_path: Path
+    two: Cluster, desk: Desk, dsn: str, counted: Counted, tmp_path: Path
 ) -> None:
     shim, seconds = tmp_path / "shim.so", tmp_path / "seconds"
     source = Path(__file__).parents[1] / "lab" / "clock_shim.c"

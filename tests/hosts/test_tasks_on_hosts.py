@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,10 +115,26 @@ def test_addresses_that_are_none_are_told(desk: Desk, monkeypatch: pytest.Monkey
     assert "--scheduler and --hosts exclude each other" in both
 
 
+@contextlib.contextmanager
+def begun(desk: Desk, folder: Path) -> Iterator[tuple[Cluster, subprocess.Popen[bytes]]]:
+    """Start a cluster of two workers and a run on it that has a whole block."""
+    plan = desk.plan(blocks=12, transactions=20_000)
+    command = [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "7", "--out", "there"]
+    with cluster(folder, 2) as found:
+        process = subprocess.Popen(
+            [*command, "--scheduler", found.address],
+            cwd=desk.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        )
+        assert until(lambda: list((desk.folder / "there").glob("*/blocks/*.json")), 60, pause_s=0.05)
+        yield found, process
+
+
 @pytest.mark.soak
 def test_a_killed_worker_costs_nothing_but_time(desk: Desk, tmp_path: Path) -> None:
-    with cluster(tmp_path, 2) as found:
-        process = _begun(desk, found)
+    with begun(desk, tmp_path) as (found, process):
         found.kill(found.workers[0])
         assert process.wait(120) == 0
     desk("run", "p.toml", "--seed", "7", "--out", "here")
@@ -125,8 +143,7 @@ def test_a_killed_worker_costs_nothing_but_time(desk: Desk, tmp_path: Path) -> N
 
 @pytest.mark.soak
 def test_a_killed_scheduler_ends_the_run_which_is_finished_elsewhere(desk: Desk, tmp_path: Path) -> None:
-    with cluster(tmp_path, 2) as found:
-        process = _begun(desk, found)
+    with begun(desk, tmp_path) as (found, process):
         found.kill(found.scheduler)
         assert process.wait(120) == 2
         for worker in found.workers:  # without their scheduler they end, too
@@ -140,25 +157,9 @@ def test_a_killed_scheduler_ends_the_run_which_is_finished_elsewhere(desk: Desk,
 
 @pytest.mark.soak
 def test_a_killed_runner_leaves_no_task_running(desk: Desk, tmp_path: Path) -> None:
-    with cluster(tmp_path, 2) as found:
-        process = _begun(desk, found)
+    with begun(desk, tmp_path) as (found, process):
         process.send_signal(signal.SIGKILL)
         process.wait(20)
         with open_workers(found.address) as workers:
             idle = until(lambda: not any(workers.run_on_all(watched_tasks).values()), 20)
             assert idle, "a worker still runs a block that nobody waits for"
-
-
-def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
-    """Start a run on the cluster, and return once it has a whole block."""
-    plan = desk.plan(blocks=12, transactions=20_000)
-    command = [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "7", "--out", "there"]
-    process = subprocess.Popen(
-        [*command, "--scheduler", found.address],
-        cwd=desk.folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
-    assert until(lambda: list((desk.folder / "there").glob("*/blocks/*.json")), 60, pause_s=0.05)
-    return process

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from move_lab import Lab
 from test_move_in import into, nothing_left
-from test_move_swap import change_meanwhile
+from test_move_swap import change_meanwhile, older_snapshot
 
 from command_line import checked, dbdyno, succeeded
 from dbdyno.move.engines.postgres import swap
@@ -171,11 +169,8 @@ def test_text_that_is_another_type_is_read_on_the_way_and_compared(lab: Lab) -> 
 
 
 def test_who_has_an_older_snapshot_sees_no_part_of_the_new_rows(parted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "SNAPSHOTS_S", 0)
     oids = parted.rows(OIDS)
-    with contextlib.closing(parted.connect()) as other:
-        other.execute("begin isolation level repeatable read")
-        other.execute("select count(*) from t")
+    with older_snapshot(parted, monkeypatch) as other:
         done = checked(into(parted, *PARTS))
         assert "a session has a snapshot from before the load" in done.stderr
         assert other.execute("select count(*) from u where v = 5").fetchone() == (0,)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
+import psycopg
 import pytest
 from move_lab import Lab
 from test_move_in import content, into, nothing_left
@@ -91,12 +94,19 @@ def test_a_table_that_others_stand_on_keeps_its_place(made: Lab, stands: str, sa
         assert (done.returncode, made.rows("select count(*) from u")) == (0, [(500,)]), done.stderr
 
 
-def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def older_snapshot(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[psycopg.Connection[Any]]:
+    """Hold a snapshot from before the load, for which the load does not wait."""
     monkeypatch.setattr(swap, "SNAPSHOTS_S", 0)
-    oid = made.rows(OID)
-    with contextlib.closing(made.connect()) as other:
+    with contextlib.closing(lab.connect()) as other:
         other.execute("begin isolation level repeatable read")
         other.execute("select count(*) from t")
+        yield other
+
+
+def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    oid = made.rows(OID)
+    with older_snapshot(made, monkeypatch) as other:
         done = checked(into(made, *TWO))
         assert "a session has a snapshot from before the rows arrived" in done.stderr
         row = other.execute("select count(*) from u").fetchone()

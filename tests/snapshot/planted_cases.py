@@ -35,6 +35,13 @@ def alter_system(mix: Mix, **settings: str) -> tuple[Callable[[], None], Callabl
     return mix.plant(*lines, RELOAD, "select pg_sleep(0.2)"), undo
 
 
+def table(mix: Mix, columns: str, row: str, rows: int) -> None:
+    """Create a table, fill it with rows that are a function of their number n, and vacuum it."""
+    name = columns.partition(" ")[0]
+    fill = f"insert into {name} select {row} from generate_series(1, {rows}) n"
+    mix.lab.run(f"create table {columns}", fill, f"vacuum analyze {name}")
+
+
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
 
@@ -288,11 +295,7 @@ def autovacuum_turned_off(mix: Mix) -> Case:
 
 @case
 def a_transaction_that_keeps_dead_rows(mix: Mix) -> Case:
-    mix.lab.run(
-        "create table queue (id int primary key, v int)",
-        "insert into queue select n, n from generate_series(1, 2000) n",
-        "vacuum analyze queue",
-    )
+    table(mix, "queue (id int primary key, v int)", "n, n", 2000)
     held: list[psycopg.Connection] = []
     vacuum = mix.plant("vacuum queue")
 
@@ -469,12 +472,8 @@ def a_storm_of_sessions(mix: Mix) -> Case:
 @case
 def checkpoints_that_follow_each_other(mix: Mix) -> Case:
     """Plant frequent checkpoints: the first change of each page after a checkpoint writes the full page to the WAL."""
-    mix.lab.run(
-        "create table page (id int primary key, v int, w text) with (fillfactor = 50)",
-        "insert into page select n, n, repeat('w', 200) from generate_series(1, 24000) n",
-        "vacuum analyze page",
-        "checkpoint",
-    )
+    table(mix, "page (id int primary key, v int, w text) with (fillfactor = 50)", "n, n, repeat('w', 200)", 24_000)
+    mix.lab.run("checkpoint")
     update = mix.run("update page set v = v + 1 where id % 15 = 3", times=3)
 
     def storm() -> None:
@@ -508,11 +507,7 @@ def a_table_swapped_for_one_without_indexes(mix: Mix) -> Case:
 @case
 def a_cold_cache_after_a_restart(mix: Mix) -> Case:
     """Plant a restart that empties the server's cache but not the system's, so that no session waits longer."""
-    mix.lab.run(
-        "create table wide (id int primary key, filler text)",
-        "insert into wide select n, repeat('x', 900) from generate_series(1, 8000) n",
-        "vacuum analyze wide",
-    )
+    table(mix, "wide (id int primary key, filler text)", "n, repeat('x', 900)", 8000)
     return Case(
         mix.run("select sum(length(filler)) from wide where id % 3 = 0", times=8),
         mix.lab.engine.restart,
@@ -579,8 +574,7 @@ def a_standby_that_does_not_replay(mix: Mix) -> Case:
     """Plant a standby query that delays the replay of a vacuum; commits wait until the standby has replayed them."""
     assert mix.standby is not None
     reports: list[psycopg.Connection] = []
-    mix.lab.run("create table seen (id int primary key, v int)", "insert into seen select generate_series(1, 2000), 1")
-    mix.lab.run("vacuum analyze seen")
+    table(mix, "seen (id int primary key, v int)", "n, 1", 2000)
     standby = mix.standby
 
     def report() -> None:

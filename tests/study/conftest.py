@@ -16,6 +16,14 @@ def machine(runs: Path) -> Machine:
     return machine_of(runs, "one")
 
 
+@pytest.fixture(scope="module")
+def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the machine's TOML file."""
+    path = tmp_path_factory.mktemp("machine") / "mine.toml"
+    path.write_text(machine.toml())
+    return path
+
+
 @pytest.fixture
 def one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a what-if simulate one drawn machine for the band of a point, for tests that do not look at bands."""

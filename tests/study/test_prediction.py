@@ -39,14 +39,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the machine's TOML file."""
-    path = tmp_path_factory.mktemp("machine") / "mine.toml"
-    path.write_text(machine.toml())
-    return path
-
-
 def test_costs_of_the_server_are_found_again(machine: Machine):
     assert value(machine, "client_us") == pytest.approx(TRUTH.client_us, rel=0.01)
     assert value(machine, "flush_us") == pytest.approx(TRUTH.flush_us, rel=0.02)

@@ -35,13 +35,6 @@ def machine() -> Machine:
     return calibrate_host(host(2.0, 3.0), scale=5)
 
 
-@pytest.fixture(scope="module")
-def file(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("machine") / "host.toml"
-    path.write_text(machine.toml())
-    return path
-
-
 def test_what_was_measured_is_in_the_machine(machine: Machine):
     by = {own.key: own for own in machine.parameters}
     assert by["cores"].value == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trace_text import header
 
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.options import ComparisonOptions
@@ -43,18 +44,7 @@ def test_texts_of_several_statements_are_not(one: str, other: str):
 
 def trace(texts: list[str], misses: int) -> str:
     """Return the trace of a session that parses each text once, executes it and fetches its rows."""
-    tim, lines = (
-        900_000_000_000,
-        [
-            "Trace file made by dbdyno",
-            "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production",
-            "Version 19.20.0.0.0",
-            "Instance name: made",
-            "",
-            "*** 2026-01-05T10:00:00.000000+00:00 (PDB1(3))",
-            "*** SESSION ID:(101.2002) 2026-01-05T10:00:00.000010+00:00",
-        ],
-    )
+    tim, lines = 900_000_000_000, header("101.2002")
     for at, text in enumerate(texts):
         own = sorted(set(texts)).index(text)
         cursor, cost = 140_000_000_001_000 + at % 40 * 232, 700 if misses else 30

@@ -16,12 +16,9 @@ needs_data = pytest.mark.skipif(not REAL, reason=f"no trace files in {DATA}; DBD
 START = "2026-11-21T10:00:00.000000+00:00"
 
 
-def trace(orders: int = 20, *, factor: float = 1.0, session: str = "11.1", seed: int = 1) -> str:
-    """Return the trace of a session that places orders: parse with a literal, execute, commit, wait for the client."""
-    import random
-
-    dice = random.Random(seed)
-    lines = [
+def header(session: str) -> list[str]:
+    """Return the first lines of the trace of a session."""
+    return [
         "Trace file /tmp/made_up.trc",
         "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0",
         "Version 19.4.0.0.0",
@@ -29,9 +26,15 @@ def trace(orders: int = 20, *, factor: float = 1.0, session: str = "11.1", seed:
         "",
         f"*** {START}",
         f"*** SESSION ID:({session}) {START}",
-        f"*** MODULE NAME:(orders) {START}",
-        "",
     ]
+
+
+def trace(orders: int = 20, *, factor: float = 1.0, session: str = "11.1", seed: int = 1) -> str:
+    """Return the trace of a session that places orders: parse with a literal, execute, commit, wait for the client."""
+    import random
+
+    dice = random.Random(seed)
+    lines = [*header(session), f"*** MODULE NAME:(orders) {START}", ""]
     tim = 1_000_000
     for order in range(orders):
         cursor, text = 140_000 + order, f"select price from items where id = {order}"

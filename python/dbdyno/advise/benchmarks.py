@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.rule import Advice, InsufficientEvidence, Rule
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
+
+
+def rows_written(measured: Measurements) -> Evidence:
+    """Return the number of rows that a transaction wrote, as evidence."""
+    return Evidence("rows written by a transaction", measured.written, "number", "metrics, pg_stat_database")
 
 
 def benchmark(

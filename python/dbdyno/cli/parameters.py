@@ -21,6 +21,16 @@ option_with_default = functools.partial(click.option, show_default=True)
 """Add an option whose help shows its default."""
 
 
+def engine_option(task: str) -> Callable[[F], F]:
+    """Return the option that runs a task here or in Spark."""
+    return click.option(
+        "--engine",
+        type=click.Choice(["here", "spark"]),
+        default="here",
+        help=f"Engine that {task}: `here` is this process. [default: here]",
+    )
+
+
 def option_group(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Return a decorator that adds these options to a command, in this order."""
 

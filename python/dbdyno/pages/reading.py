@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from dbdyno.base.errors import ReportError
@@ -203,6 +203,13 @@ def arm_names(analysis: Analysis) -> dict[int, str]:
 def arm_name(names: Mapping[int, str], index: Any) -> str:
     """Return the name of an arm, with a substitute for one that the model does not list."""
     return names.get(index, f"arm {index}") if isinstance(index, int) else "arm ?"
+
+
+def figure_entries(analysis: Analysis, figure: str) -> Iterator[tuple[str, TableRow, str]]:
+    """Yield the entries of a figure, each with the name of its arm and its place in the model."""
+    names = arm_names(analysis)
+    for at, entry in enumerate(entries(analysis, "figures", figure)):
+        yield arm_name(names, entry.get("arm")), entry, f"figures.{figure}[{at}]"
 
 
 def baseline(analysis: Analysis) -> int | None:

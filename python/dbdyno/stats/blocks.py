@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,16 +186,21 @@ def compare_blocks(
     return decide_metric(comparison, e.p)
 
 
+class ComparisonOptions(TypedDict, total=False):
+    """Options of `compare_blocks` that do not depend on the metric."""
+
+    level: float
+    threshold: float
+    randomised: bool
+    resamples: int
+    seed: int
+
+
 def compare_metric(
     metric: Metric,
     base: ArrayLike,
     other: ArrayLike,
-    *,
-    level: float = 0.95,
-    threshold: float = 0.02,
-    randomised: bool = True,
-    resamples: int = 9999,
-    seed: int = 0,
+    **options: Unpack[ComparisonOptions],
 ) -> BlockComparison:
     """Compare two arms as `compare_blocks` does, with the names and the direction of `metric`.
 
@@ -206,14 +211,10 @@ def compare_metric(
         base,
         other,
         higher_is_better=metric.higher_is_better,
-        level=level,
-        threshold=threshold,
-        randomised=randomised,
-        resamples=resamples,
-        seed=seed,
         metric=metric.name,
         label=metric.label,
         unit=metric.unit,
+        **options,
     )
 
 

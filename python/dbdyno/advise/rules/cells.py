@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.formatting import count, duration, share
 from dbdyno.advise.recordings import CellCache, CellLog, CellState, CellWork, SlowDisk, SmartScans
-from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Level, Rule
 
 ROUNDS_LEAST = 4
 LEAST_SHARE = 0.1
@@ -177,51 +177,48 @@ def _scan_figures(smart_scans: SmartScans) -> tuple[Evidence, ...]:
     )
 
 
+def _about(cell: CellState, sentence: str, seen: Evidence, gain: str, *fix: str, level: Level = "warning") -> Advice:
+    return Advice(sentence, (seen,), gain, fix, level, subject=cell.name)
+
+
 def _dead(facts: Facts) -> Iterator[Advice]:
     for one in facts.rows_of(CellState):
         if one.silent_from is None:
             continue
         when = "in any round" if one.silent_from == 0 else f"from round {one.silent_from + 1} of {one.rounds} on"
-        yield Advice(
+        yield _about(
+            one,
             f"{one.name} did not answer {when}{f' ({one.problem})' if one.problem else ''}",
-            (Evidence("rounds with an answer", one.answered, "count", f"{one.name}, of {one.rounds} rounds"),),
+            Evidence("rounds with an answer", one.answered, "count", f"{one.name}, of {one.rounds} rounds"),
             "no time: until it is back, one more failure may lose data, and no figure here includes this cell",
-            (f"dbdyno cells show --hosts {one.name}", "-- asmcmd lsdsk: which grid disks are offline"),
+            f"dbdyno cells show --hosts {one.name}",
+            "-- asmcmd lsdsk: which grid disks are offline",
             level="critical",
-            subject=one.name,
         )
 
 
 def _began_anew(facts: Facts) -> Iterator[Advice]:
     for one in facts.rows_of(CellState):
         if one.restarts:
-            yield Advice(
+            yield _about(
+                one,
                 f"the service of {one.name} was restarted {one.restarts} times during the recording",
-                (
-                    Evidence(
-                        "restarts", one.restarts, "count", f"{one.name}: its start time, or counters that decreased"
-                    ),
-                ),
+                Evidence("restarts", one.restarts, "count", f"{one.name}: its start time, or counters that decreased"),
                 "no time: a cell that restarts under load has a separate fault",
-                (f"cellcli -e list alerthistory  # on {one.name}",),
-                subject=one.name,
+                f"cellcli -e list alerthistory  # on {one.name}",
             )
 
 
 def _clock(facts: Facts) -> Iterator[Advice]:
     for one in facts.rows_of(CellState):
         if one.clock:
-            yield Advice(
+            yield _about(
+                one,
                 f"the clock of {one.name} {one.clock}",
-                (
-                    Evidence(
-                        "clock", one.clock, "text", f"{one.name}: its collection times compared with our query times"
-                    ),
-                ),
+                Evidence("clock", one.clock, "text", f"{one.name}: its collection times compared with our query times"),
                 "evidence: alerts and metrics of several cells can be matched again",
-                (f"chronyc tracking  # on {one.name}, and here",),
+                f"chronyc tracking  # on {one.name}, and here",
                 level="warning" if one.clock_is_certain else "hint",
-                subject=one.name,
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.benchmarks import benchmark, rows_written
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.formatting import count, duration
 from dbdyno.advise.kinds import Benchmark, Measurements, Setting
@@ -29,7 +29,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         f"{'' if one.checkpoints == 1 else 's'}{cycle}",
         (
             Evidence("checkpoints", one.checkpoints, "count", "metrics, checkpoint counters, blocks that count"),
-            Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
+            rows_written(one),
             Evidence("run", run.wall_s, "span", "manifest.json, wall_s"),
         ),
         f"the figures of {count(one.transactions)} transactions hardly contain the writes and full-page images of "

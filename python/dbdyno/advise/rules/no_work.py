@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.benchmarks import benchmark, rows_written
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.formatting import count
 from dbdyno.advise.kinds import Measurements
@@ -26,7 +26,7 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         f"{count(one.transactions)} transactions touched {rows:.2g} rows each: their rate only measures round trips",
         (
             Evidence("rows read by a transaction", rows, "number", "metrics, pg_stat_user_tables"),
-            Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
+            rows_written(one),
             Evidence("transactions", one.transactions, "count", "calls, base arm"),
         ),
         "this is not the throughput of a database: it measures parsing, the protocol and process switches",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.advise.benchmarks import benchmark
+from dbdyno.advise.benchmarks import benchmark, rows_written
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Measurements, Setting
 from dbdyno.advise.rule import Advice, Evidence
@@ -21,7 +21,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
         f"autovacuum is off, and a transaction writes {one.written:.3g} rows",
         (
             Evidence("autovacuum", switch.value, "text", "manifest.json, targets, settings"),
-            Evidence("rows written by a transaction", one.written, "number", "metrics, pg_stat_database"),
+            rows_written(one),
         ),
         "the cost of vacuum is missing, and dead rows pile up: no server in production has such figures",
         ("alter system set autovacuum = on  -- in all arms, and a run long enough for it to work",),

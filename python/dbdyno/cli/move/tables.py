@@ -20,7 +20,7 @@ from dbdyno.cli.move.load import LOAD_OPTIONS, load_into_table, refuse
 from dbdyno.cli.move.plan import show_plan
 from dbdyno.cli.move.request import request_for_one_file, request_of
 from dbdyno.cli.move.transfer import transfer_rows
-from dbdyno.cli.parameters import PATH
+from dbdyno.cli.parameters import PATH, engine_option
 from dbdyno.move.spark.remote_jobs import check_reachable, is_hadoop_url
 
 if TYPE_CHECKING:
@@ -81,12 +81,7 @@ class _Move(click.Command):
     help="For a move into a server or to Hadoop: folder to create for the ledger. [default: jobs/TIME-TABLE]",
 )
 @click.option("--partition-by", help="Create a folder per value of this column, named COLUMN=VALUE.")
-@click.option(
-    "--engine",
-    type=click.Choice(["here", "spark"]),
-    default="here",
-    help="Engine that reads the chunks: `here` is this process. [default: here]",
-)
+@engine_option("reads the chunks")
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")
 @click.option("--direct", is_flag=True, help="Into Cassandra: write SSTables locally and stream them to the nodes.")

@@ -10,7 +10,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, Output, form_of, format_options, show_rows, stream_rows
-from dbdyno.cli.parameters import option_with_default
+from dbdyno.cli.parameters import engine_option, option_with_default
 from dbdyno.cli.wide.options import map_option, open_map, target_option
 
 if TYPE_CHECKING:
@@ -26,12 +26,7 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
 @click.argument("text", metavar="SQL")
 @map_option
 @target_option
-@click.option(
-    "--engine",
-    type=click.Choice(["here", "spark"]),
-    default="here",
-    help="Engine that reads the rows: `here` is this process. [default: here]",
-)
+@engine_option("reads the rows")
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
 @click.option(
     "--explain", is_flag=True, help="Show the queries sent to Cassandra, the rows read, and the rows filtered here."

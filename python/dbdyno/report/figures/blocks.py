@@ -89,11 +89,8 @@ def _marks(points: list[_Point], x: Any, y: Any) -> list[Any]:
 
 
 def _points(analysis: Analysis) -> list[_Point]:
-    names = reading.arm_names(analysis)
     points: list[_Point] = []
-    for at, entry in enumerate(reading.entries(analysis, "figures", "blocks")):
-        arm = reading.arm_name(names, entry.get("arm"))
-        where = f"figures.blocks[{at}]"
+    for arm, entry, where in reading.figure_entries(analysis, "blocks"):
         for row in reading.rows(entry, where, ("block", "at_s", "ratio"), ("marked",)):
             if row["ratio"] <= 0:
                 continue

@@ -37,11 +37,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None if the analysis has no `figures.distribution`."""
     import altair as alt
 
-    names = reading.arm_names(analysis)
-    steps = _steps(analysis, names)
+    steps = _steps(analysis)
     if not steps:
         return None
-    rail = _rail(analysis, names, {step["arm"] for step in steps})
+    rail = _rail(analysis, {step["arm"] for step in steps})
     times = [step["ns"] for step in steps] + [mark["ns"] for mark in rail]
     low, high = axes.nonempty_range(min(times), max(times))
     x_scale = {"type": "log", "domain": [low, high], "nice": False}
@@ -64,12 +63,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _steps(analysis: Analysis, names: dict[int, str]) -> list[_Step]:
+def _steps(analysis: Analysis) -> list[_Step]:
     """Return the outline of each arm's buckets; it goes down to zero in a gap between buckets."""
     steps: list[_Step] = []
-    for at, entry in enumerate(reading.entries(analysis, "figures", "distribution")):
-        arm = reading.arm_name(names, entry.get("arm"))
-        buckets = reading.rows(entry, f"figures.distribution[{at}]", ("low_ns", "high_ns", "share"))
+    for arm, entry, where in reading.figure_entries(analysis, "distribution"):
+        buckets = reading.rows(entry, where, ("low_ns", "high_ns", "share"))
         buckets = [bucket for bucket in buckets if bucket["low_ns"] > 0]
         for bucket, following in pairwise([*buckets, None]):
             assert bucket is not None
@@ -79,8 +77,8 @@ def _steps(analysis: Analysis, names: dict[int, str]) -> list[_Step]:
     return steps
 
 
-def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[_Mark]:
-    marks: list[_Mark] = []
+def _rail(analysis: Analysis, shown: set[str]) -> list[_Mark]:
+    names, marks = reading.arm_names(analysis), list[_Mark]()
     for arm in reading.entries(analysis, "arms"):
         name = reading.arm_name(names, arm.get("index"))
         given = [(label, reading.dig(arm, "quantiles_ns", key)) for key, label in _RAIL]

@@ -89,12 +89,9 @@ def _panel(name: str, cells: list[_Shaded], frame: _Frame, is_last: bool) -> Any
 
 
 def _cells(analysis: Analysis) -> list[_Cell]:
-    names = reading.arm_names(analysis)
     cells: list[_Cell] = []
-    for at, entry in enumerate(reading.entries(analysis, "figures", "heatmap")):
-        arm = reading.arm_name(names, entry.get("arm"))
+    for arm, entry, where in reading.figure_entries(analysis, "heatmap"):
         width = fmt.number(entry.get("width_s")) or 1.0
-        where = f"figures.heatmap[{at}]"
         for row in reading.rows(entry, where, ("at_s", "low_ns", "high_ns", "count")):
             if row["low_ns"] > 0 and row["count"] > 0:
                 cells.append(

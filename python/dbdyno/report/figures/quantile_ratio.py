@@ -59,11 +59,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _points(analysis: Analysis) -> list[_Point]:
-    names = reading.arm_names(analysis)
     points: list[_Point] = []
-    for at, entry in enumerate(reading.entries(analysis, "figures", "quantile_ratio")):
-        arm = reading.arm_name(names, entry.get("arm"))
-        where = f"figures.quantile_ratio[{at}]"
+    for arm, entry, where in reading.figure_entries(analysis, "quantile_ratio"):
         for row in reading.rows(entry, where, ("quantile", "ratio"), ("low", "high")):
             if not 0 < row["quantile"] < 1 or row["ratio"] <= 0:
                 continue

@@ -51,11 +51,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _points(analysis: Analysis) -> list[_Point]:
-    names = reading.arm_names(analysis)
     points: list[_Point] = []
-    for at, entry in enumerate(reading.entries(analysis, "figures", "tail")):
-        arm = reading.arm_name(names, entry.get("arm"))
-        where = f"figures.tail[{at}]"
+    for arm, entry, where in reading.figure_entries(analysis, "tail"):
         for row in reading.rows(entry, where, ("exceed_share", "elapsed_ns")):
             if row["exceed_share"] > 0 and row["elapsed_ns"] > 0:
                 points.append({"arm": arm, "ns": row["elapsed_ns"], "share": row["exceed_share"]})

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.study.library.client_studies import client_plan, mariadb_plan
+from dbdyno.study.library.data import BOTH_ENGINES
 from dbdyno.study.plan.clients import OWN, clients, sessions_of, statement_modes
 from dbdyno.study.plan.factors import Level, choose_levels
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
@@ -65,7 +66,7 @@ STUDY = Study(
     name="bind-variables",
     question="What do literals cost compared with bind variables, with one session and with several?",
     workload="Lookups in 100,000 rows by random keys: sent with literals, with bind variables, and prepared.",
-    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so",
+    targets=BOTH_ENGINES,
     source="Guy Harrison: bind variables by JDBC on Oracle (E1)",
     found_there="Bind variables cut the run time; literals flood the shared pool and do not scale with sessions. On "
     "PostgreSQL 15 inserts with literals cost the server 75 % more CPU per row (33 instead of 19 us) and ran at 75 "

@@ -1,4 +1,4 @@
-"""Data sets of several studies: a table with a key and any number of identical rows."""
+"""Parts that several studies share: words, factors, and a table with a key and any number of identical rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from dataclasses import replace
 from typing import TypedDict
 
 from dbdyno.study.plan.plan import Plan, Watch
+from dbdyno.study.plan.study import Factor
 
 TABLE = "dbdyno_rows"
 TURN_NS = 1_000_000_000
 """Length of a turn of commits on an engine [ns]."""
 ROW_BYTES = 128
 """Approximate size of a row of the table on a page [bytes]."""
+
+BOTH_ENGINES = "PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so"
+REDO_BYTES = Factor("redo_bytes", "redo of a transaction: a size, range or list", "512")
 
 
 class WorkloadSetup(TypedDict):

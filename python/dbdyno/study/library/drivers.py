@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.study.library.client_studies import client_plan, mariadb_plan
+from dbdyno.study.library.data import BOTH_ENGINES
 from dbdyno.study.plan.clients import INSTALLED, clients, left_out_sentence, variables_of
 from dbdyno.study.plan.factors import numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
@@ -60,7 +61,7 @@ STUDY = Study(
     name="drivers",
     question="What does a driver add to the time of a query?",
     workload="One session reads rows of four columns (two integers, a double, 16 letters) with each client.",
-    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so (dbdyno, jdbc)",
+    targets=f"{BOTH_ENGINES} (dbdyno, jdbc)",
     source="Guy Harrison: RJDBC against ROracle, rows into a data frame (E4)",
     found_there="RJDBC was far behind ROracle and fell back further as the rows grew; building the data frame took "
     "the time, not the fetch size.",

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
-from dbdyno.study.library.data import timed_commits
+from dbdyno.study.library.data import REDO_BYTES, timed_commits
 from dbdyno.study.plan import cells, host
 from dbdyno.study.plan.factors import Level, choose_levels, numbers
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Workload
@@ -102,7 +102,7 @@ STUDY = Study(
         Factor("flash_log", "arms, base first", "off,on"),
         Factor("sessions", "concurrent sessions", "20"),
         Factor("commits", "commits per session and arm, over all blocks", "200000"),
-        Factor("redo_bytes", "redo of a transaction: a size, range or list", "512"),
+        REDO_BYTES,
     ),
     make=_plan,
     target="model:exadata-x2",

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.library.data import WorkloadSetup, keyed_table, mariadb_table
+from dbdyno.study.library.data import BOTH_ENGINES, WorkloadSetup, keyed_table, mariadb_table
 from dbdyno.study.plan.factors import Level, combine_levels, concurrency, curve_levels, numbers, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
@@ -79,7 +79,7 @@ STUDY = Study(
     question="How do sample size and degree of parallelism change the time to gather statistics?",
     workload="Sessions analyze tables, each one of its own, over and over, with a statistics target from 10 to 100 "
     "(300 rows are sampled for each unit of it). The headline is tables a second.",
-    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so",
+    targets=BOTH_ENGINES,
     source="Guy Harrison: GATHER_SCHEMA_STATS by degree of parallelism and sample size (E16)",
     found_there="A smaller sample and a higher degree both cut the time; parallelism makes a large sample affordable.",
     factors=(

@@ -20,6 +20,7 @@ import itertools
 from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
+from dbdyno.study.library.data import BOTH_ENGINES
 from dbdyno.study.plan.factors import known_values, numbers, one_number, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
@@ -166,8 +167,7 @@ STUDY = Study(
     question="How many rows should one insert bring, and how many one commit?",
     workload="Each operation inserts 1,000 rows into a narrow table, in statements of BATCH rows, committed at its end "
     "or after each statement: one millisecond per operation is one microsecond per row.",
-    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so, with the "
-    "forms values and load",
+    targets=f"{BOTH_ENGINES}, with the forms values and load",
     source="Guy Harrison: array inserts through JDBC, as those of array fetches (E3)",
     found_there="A gain similar to that of array fetch: most of it up to 100 rows, little beyond.",
     factors=(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
-from dbdyno.study.library.data import timed_commits
+from dbdyno.study.library.data import REDO_BYTES, timed_commits
 from dbdyno.study.plan.factors import numbers, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
@@ -96,7 +96,7 @@ STUDY = Study(
         Factor("redo", "where the redo is: devices of the machine", "log_flash,log_sas"),
         Factor("block_bytes", "sizes of a redo block", "512,4096"),
         Factor("sessions", "concurrent sessions", "1"),
-        Factor("redo_bytes", "redo of a transaction: a size, range or list", "512"),
+        REDO_BYTES,
     ),
     make=_plan,
     target="model:sas-and-flash",

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
-from dbdyno.study.library.data import timed_commits
+from dbdyno.study.library.data import REDO_BYTES, timed_commits
 from dbdyno.study.plan.factors import Level, combine_levels, option_values, sessions
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Value, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
@@ -65,7 +65,7 @@ STUDY = Study(
     factors=(
         Factor("redo", "where redo lies: devices of the machine, base first", "log_sas,log_flash"),
         Factor("sessions", "concurrent sessions", "1,10"),
-        Factor("redo_bytes", "redo of a transaction: a size, range or list", "512"),
+        REDO_BYTES,
     ),
     make=_plan,
     target="model:sas-and-flash",
