@@ -93,12 +93,16 @@ impl State {
     }
 
     /// Moves a process from the longest queue to an idle core.
+    ///
+    /// A tick that finds a waiting process wakes an idle core to balance (`kick_ilb`), also if no process is moved. So a
+    /// halted core counts as awake for a while.
     pub(super) fn balance_idle(&mut self, inner: &Inner, now_ns: u64) {
         let all = || 0..self.cores.len();
         let from = all().max_by_key(|&core| self.cores[core].waiting());
         let to = all().find(|&core| self.cores[core].present() == 0);
         let (Some(from), Some(to)) = (from, to) else { return };
         if self.cores[from].waiting() > 0 {
+            self.cores[to].idle_from_ns = now_ns;
             self.move_last(inner, from, to, 1, now_ns);
         }
     }

@@ -50,6 +50,11 @@ impl Turns {
         self.sim.now_ns() >= self.end_ns.get()
     }
 
+    /// Returns the number of turns that have ended.
+    pub fn ended(&self) -> u64 {
+        self.number.get()
+    }
+
     /// Returns the time between turns so far [ns].
     pub fn rested_ns(&self) -> u64 {
         self.rested_ns.get()
