@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="500ms")
+    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="250ms")
     places = given.places.split(",")
     try:
         if places != [OWN]:

@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=45)
     parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
     parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places=OWN, arms=1, blocks=2, turn="500ms")
+    given = parse(parser, places=OWN, arms=1, blocks=2, turn="250ms")
     places = given.places.split(",")
     try:
         find_programs()
