@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200_000, help="of each session and arm")
     parser.add_argument("--writes", type=int, default=2_000_000, help="to the flash card")
     parser.add_argument("--customers", type=int, default=1_000_000)
-    given = parse(parser, commits=100, writes=20_000, customers=200_000)
+    given = parse(parser, commits=100, writes=20_000, customers=50_000)
     card = {f"flash_card_{name}": value for name, value in printed("flash_bench", given.writes).items()}
     figures = {**flash_log(given.commits), **card, **printed("kernel_bench", given.customers)}
     simpy = simpy_events_per_s()

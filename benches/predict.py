@@ -242,12 +242,8 @@ def options(about: str | None, places: str, arms: int) -> argparse.ArgumentParse
     parser.add_argument("--seed", type=int, default=45)
     parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
     parser.add_argument("--markdown", type=Path)
-    return parser
-
-
-def chosen_places(given: argparse.Namespace) -> list[str]:
-    """The places asked for; the bench ends where this machine cannot mount them."""
-    places: list[str] = given.places.split(",")
+    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="250ms")
+    places = given.places.split(",")
     try:
         if places != [OWN]:
             check_machine()

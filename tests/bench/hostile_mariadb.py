@@ -5,6 +5,7 @@ the middle would do. It writes down what it could read of what each client gave 
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ NATIVE, SHA2, SHA256 = b"mysql_native_password", b"caching_sha2_password", b"sha
 CLEAR, OLD, DIALOG = b"mysql_clear_password", b"mysql_old_password", b"dialog"
 ASKS = ("clear", "old", "dialog", "sha256", "sha256 at once", "sha256 with a key", "sha2", "file")
 CHALLENGE = bytes(range(65, 85))
-_KEY = new_key()
+_key = functools.cache(new_key)
 
 
 @dataclass
@@ -29,7 +30,7 @@ class HostileMariaDB(Listener):
     password: bytes
     ask: str = "clear"
     certificate: tuple[Path, Path] | None = None
-    key: rsa.RSAPrivateKey = field(default_factory=lambda: _KEY)
+    key: rsa.RSAPrivateKey = field(default_factory=_key)
     given: list[str] = field(default_factory=list)
 
     def _serve(self, client: socket.socket) -> None:

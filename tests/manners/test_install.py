@@ -97,7 +97,7 @@ def starts_without_python_where_it_can(installed: Path, folder: Path) -> None:
 
 
 def runs_a_study(installed: Path, folder: Path) -> None:
-    done = dbdyno(installed, folder, "run", "redo-size", "--quick", "--blocks", "2")
+    done = dbdyno(installed, folder, "run", "insert-size", "--quick", "--blocks", "2")
     assert done.returncode in (0, 1), done.stderr
     (run,) = (folder / "runs").iterdir()
     assert (run / "report.html").stat().st_size > 10_000
