@@ -65,7 +65,7 @@ def test_independent_latencies_get_one_table():
 
     page = calibration(np.array([random_.lognormvariate(4, 0.4) for _ in range(20_000)]), name="d", title="made")
     assert page["regimes"] == []
-    assert page["sentences"] == ["The table is as good as these data can tell."]
+    assert page["sentences"] == ["The table fits as well as these data can show."]
 
 
 def test_waits_and_calls_of_a_run(tmp_path: Path):
