@@ -242,8 +242,12 @@ def options(about: str | None, places: str, arms: int) -> argparse.ArgumentParse
     parser.add_argument("--seed", type=int, default=45)
     parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
     parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="250ms")
-    places = given.places.split(",")
+    return parser
+
+
+def chosen_places(given: argparse.Namespace) -> list[str]:
+    """The places asked for; the bench ends where this machine cannot mount them."""
+    places: list[str] = given.places.split(",")
     try:
         if places != [OWN]:
             check_machine()
@@ -268,7 +272,7 @@ def main() -> None:
     parser = options(__doc__, "own,gp3,io2,disk-15000", 9)
     parser.add_argument("--loads", default="commits,TPC-B")
     parser.add_argument("--out", type=Path)
-    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="500ms")
+    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="250ms")
     places = chosen_places(given)
     with working_folder(given) as work:
         found = everything(places, given, work)

@@ -54,16 +54,7 @@ def commits(place: str, draw: random.Random, count: int, blocks: int, turn: str)
 
 def main() -> None:
     """All places."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--places", default=OWN)
-    parser.add_argument("--arms", type=int, default=12)
-    parser.add_argument("--blocks", type=int, default=6)
-    parser.add_argument("--turn", default="1s")
-    parser.add_argument("--seed", type=int, default=45)
-    parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
-    parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places=OWN, arms=1, blocks=2, turn="250ms")
-    places = given.places.split(",")
+    given = parse(options(__doc__, OWN, 12), places=OWN, arms=1, blocks=2, turn="250ms")
     try:
         find_programs()
     except TargetError as error:
