@@ -34,7 +34,7 @@ sessions = 1
 [schedule]
 blocks = 5
 warmup_blocks = 1
-turn = "100ms"
+turn = "150ms"
 slice = "50ms"
 [watch]
 overhead_blocks = 0

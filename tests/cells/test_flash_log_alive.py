@@ -37,7 +37,7 @@ def test_a_plan_that_holds_flash_log_already_is_not_taken_for_the_one_to_put_bac
 def test_a_plan_of_ones_own_is_accepted_by_name_and_never_advised(rig: Rig):
     rig.cells[1].answer("alter iormplan dbplan=((name=ORCL,share=3,flashLog=off),(name=default,share=1))")
     plan = rig.plan(held="ours")
-    assert "not because it is advised" in describe(plan, rig.survey(plan))
+    assert "not because dbdyno advises it" in describe(plan, rig.survey(plan))
 
 
 def test_a_plan_without_flash_log_is_no_reason_to_refuse(rig: Rig):

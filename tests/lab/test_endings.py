@@ -49,7 +49,7 @@ def test_a_signal_puts_everything_back(lab, delay, number):
     running.send_signal(number)
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 130, errors
-    assert "as it was" in errors
+    assert "all changes to the engine are undone" in errors
     assert delay() == before
     assert json.loads(lab("runs", "--format", "json").stdout)[0]["status"] == "aborted"
 

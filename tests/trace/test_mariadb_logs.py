@@ -84,6 +84,7 @@ def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MariaServ
         first.close()
         second.close()
         until(lambda: (server.data / "general.log").read_bytes().count(b"Quit") >= 4, 20)
+        until(lambda: b"select 3" in (server.data / "slow.log").read_bytes(), 20)  # the others ended before
         for name in ("slow.log", "general.log"):
             (folder / name).write_bytes((server.data / name).read_bytes())
         yield server, folder

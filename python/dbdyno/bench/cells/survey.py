@@ -161,7 +161,8 @@ def describe(plan: CellsPlan, survey: Survey) -> str:
         lines.append(f"    now, and restored in any case: {text}")
         if "flashlog=off" in text.lower():
             lines.append(
-                "    that plan has the flash log off: it is restored because it was in effect; that is no advice"
+                "    that plan has the flash log off: it is restored because it was in effect, not because dbdyno"
+                " advises it"
             )
     for number, (name, arm) in enumerate(zip(plan.names, arms, strict=True)):
         lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")
