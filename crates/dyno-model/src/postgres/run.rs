@@ -181,33 +181,45 @@ pub fn run_on(
     Ok(outcome)
 }
 
-/// Kinds of other programs: name, share of their CPU time, and mean uninterrupted time for which one wants a core [ns].
+/// Mean uninterrupted time for which another program wants a core [ns].
+const BURST_NS: f64 = 10e6;
+
+/// Kinds of partly idle programs: name, share of their CPU time, and mean uninterrupted time for which one wants a core
+/// [ns].
 ///
 /// In a trace of all processes beside an arm (Intel Xeon, virtual, Linux 6.18, 2026-12-01), half of the other programs'
 /// CPU time came in bursts of 20 to 64 us, by kernel workers and by the reader of waits. The rest came in bursts of
 /// 1 to 30 ms.
-const OTHERS: [(&str, f64, f64); 2] = [("", 0.5, 10e6), ("short ", 0.5, 25e3)];
+const PARTLY_IDLE: [(&str, f64, f64); 2] = [("", 0.5, BURST_NS), ("short ", 0.5, 25e3)];
 
 /// Starts the other programs, which the scheduler treats like any process.
 fn spawn_others(sim: &Sim, cpu: &Cores, parameters: &PostgresParameters) {
-    for (kind, part, burst_ns) in OTHERS {
-        let programs = parameters.others * part;
-        for number in 0..programs.ceil() as u64 {
-            let share = (programs - number as f64).min(1.0);
-            let mut dice = sim.stream(&format!("postgres {kind}others {number}"));
-            let process = Process::new(sim, cpu, &Rc::default(), 0);
-            let clock = sim.clone();
-            sim.spawn_daemon("another program", async move {
-                loop {
-                    process.run(whole_ns(dice.exponential(burst_ns)).max(1)).await;
-                    if share < 1.0 {
-                        process.leave();
-                        clock.hold(whole_ns(dice.exponential(burst_ns * (1.0 - share) / share))).await;
-                    }
-                }
-            });
+    let whole = parameters.others.floor();
+    for number in 0..whole as u64 {
+        spawn_other(sim, cpu, &format!("postgres others {number}"), 1.0, BURST_NS);
+    }
+    for (kind, part, burst_ns) in PARTLY_IDLE {
+        let share = (parameters.others - whole) * part;
+        if share > 0.0 {
+            spawn_other(sim, cpu, &format!("postgres {kind}others {whole}"), share, burst_ns);
         }
     }
+}
+
+/// Starts a program that wants a core for a share of the time, in bursts.
+fn spawn_other(sim: &Sim, cpu: &Cores, stream: &str, share: f64, burst_ns: f64) {
+    let mut dice = sim.stream(stream);
+    let process = Process::new(sim, cpu, &Rc::default(), 0);
+    let clock = sim.clone();
+    sim.spawn_daemon("another program", async move {
+        loop {
+            process.run(whole_ns(dice.exponential(burst_ns)).max(1)).await;
+            if share < 1.0 {
+                process.leave();
+                clock.hold(whole_ns(dice.exponential(burst_ns * (1.0 - share) / share))).await;
+            }
+        }
+    });
 }
 
 /// Totals at the end of the warm-up.
