@@ -254,7 +254,7 @@ fn volume(iops: f64, read_us: f64, write_us: f64) -> String {
 #[test]
 fn a_bucket_of_ten_and_a_hundred_a_second_admits_sixty_in_half_a_second() {
     let Some(folder) = Folder::new("bucket") else { return };
-    let toml = volume(100.0, 50.0, 50.0);
+    let toml = volume(100.0, 200.0, 200.0);
     let mount = folder.mount(&serde_json::json!({"toml": toml, "direct_io": true}));
     // The bucket refills from its first request on, which may be that of the new file.
     let begin = Instant::now();
