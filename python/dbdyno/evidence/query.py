@@ -10,7 +10,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import file_connection, memory_connection
 from dbdyno.evidence.query_limits import require_select, restrict
 from dbdyno.evidence.restricted_answer import RestrictedAnswer
-from dbdyno.evidence.trace_tables import KIND, create_views
+from dbdyno.evidence.trace_tables import KIND, create_views, torn_parts
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
 if TYPE_CHECKING:
@@ -42,27 +42,9 @@ def complete_parts(
             broken.append(f"{path}: the part of block {block.index} is missing")
     with contextlib.ExitStack() as stack:
         probe = connection or stack.enter_context(file_connection())
-        torn = _torn(probe, parts)
+        torn = torn_parts(probe, parts)
     broken += [f"{path}: not a whole Parquet part: {words}" for path, words in torn.items()]
     return [path for path in parts if path not in torn], broken
-
-
-def _torn(probe: duckdb.DuckDBPyConnection, parts: list[Path]) -> dict[Path, str]:
-    """Return the parts that cannot be read, with the reason for each.
-
-    All parts are tried in one query; each is tried on its own only if that fails.
-    """
-    import duckdb
-
-    count = "select count(*) from read_parquet(?)"
-    try:
-        if parts:
-            probe.execute(count, [list(map(str, parts))])
-    except duckdb.Error as error:
-        if len(parts) == 1:
-            return {parts[0]: str(error).splitlines()[0]}
-        return {path: words for part in parts for path, words in _torn(probe, [part]).items()}
-    return {}
 
 
 def has_calls(run: Run) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.sql_text import literal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,8 +112,11 @@ def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = 
         EvidenceError: the import is not complete.
     """
     require_complete(run)
-    broken: list[str] = []
-    rows = {table: _source(connection, run.path, table, broken) for table in TABLES}
+    parts = {table: _parts(run.path, table) for table in TABLES}
+    torn = torn_parts(connection, [path.resolve() for paths in parts.values() for path in paths])
+    rows = {
+        table: _source(table, [one for one in paths if one.resolve() not in torn]) for table, paths in parts.items()
+    }
     links = rows["links"]
     has_links = bool(connection.execute(f"select 1 from {links} limit 1").fetchone())  # noqa: S608
     for table, source in rows.items():
@@ -120,25 +124,37 @@ def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = 
         if has_links and table in LINKED:
             text = LINKED[table].format(rows=source, links=links)
         connection.execute(f"create view {schema}.{table} as {text}")
-    return broken
+    broken = [path for paths in parts.values() for path in paths if path.resolve() in torn]
+    return [f"{path}: not a whole Parquet part: {torn[path.resolve()]}" for path in broken]
 
 
-def _source(connection: duckdb.DuckDBPyConnection, folder: Path, table: str, broken: list[str]) -> str:
-    """Return the SQL source of a table: its readable parts, or an empty relation with the right columns."""
+def torn_parts(probe: duckdb.DuckDBPyConnection, parts: list[Path]) -> dict[Path, str]:
+    """Return the parts that cannot be read, with the reason for each.
+
+    All parts are tried in one query, also those of different tables; each is tried on its own only if that fails.
+    """
     import duckdb
 
-    found = sorted((folder / table).glob("*.parquet"))
-    single = folder / f"{table}.parquet"
-    parts = []
-    for path in (one for one in (*found, single) if one.is_file()):
-        try:
-            connection.execute("select count(*) from read_parquet(?)", [str(path.resolve())])
-        except duckdb.Error as error:
-            broken.append(f"{path}: not a whole Parquet part: {str(error).splitlines()[0]}")
-        else:
-            parts.append("'" + str(path.resolve()).replace("'", "''") + "'")
+    count = "select count(*) from read_parquet(?)"
+    try:
+        if parts:
+            probe.execute(count, [list(map(str, parts))])
+    except duckdb.Error as error:
+        if len(parts) == 1:
+            return {parts[0]: str(error).splitlines()[0]}
+        return {path: words for part in parts for path, words in torn_parts(probe, [part]).items()}
+    return {}
+
+
+def _parts(folder: Path, table: str) -> list[Path]:
+    found = (*sorted((folder / table).glob("*.parquet")), folder / f"{table}.parquet")
+    return [path for path in found if path.is_file()]
+
+
+def _source(table: str, parts: list[Path]) -> str:
+    """Return the SQL source of a table: its readable parts, or an empty relation with the right columns."""
     if parts:
-        return f"read_parquet([{', '.join(parts)}])"
+        return f"read_parquet([{', '.join(literal(str(path.resolve())) for path in parts)}])"
     columns = (column.split() for column in TABLES[table].split(", "))
     empty = ", ".join(f"null::{type_} as {name}" for name, type_ in columns)
     return f"(select {empty} where false)"
