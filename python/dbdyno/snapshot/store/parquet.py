@@ -21,6 +21,8 @@ from dbdyno.snapshot.store.records import ViewRecord
 _SUM_BYTES = 12
 PIECE = 1 << 18
 """Number of bytes that are read at once for a checksum."""
+_SMALL_ROWS, _SMALL_BYTES = 64, 8192
+"""Limits of a view for which a context of zstd for each column takes more time than its rows, and saves no space."""
 REUSED_KEYS = ("file", "in", "rows", "digest", "file_sum")
 """Keys of the previous record that are reused if the view did not change."""
 
@@ -102,6 +104,7 @@ class Writer(Closeable):
                 f" auto_detect=false, max_line_size=200000000, parallel=false,"
                 f" columns={{{columns}}})",
                 path,
+                small=len(data) <= _SMALL_BYTES,
             )
         finally:
             aside.unlink(missing_ok=True)
@@ -109,17 +112,23 @@ class Writer(Closeable):
     def _from_rows(self, view: View, rows: list[tuple[Any, ...]], path: Path) -> int:
         values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in view.columns]
         names = ", ".join(f"unnest(${at}::{c.type}[]) as {quoted(c.name)}" for at, c in enumerate(view.columns, 1))
-        self._connection.execute(f"create or replace temp table put as select {names}", values)
-        return write_query(self._connection, "from put", path)
+        return write_query(self._connection, f"select {names}", path, values, small=len(rows) <= _SMALL_ROWS)
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
 
-def write_query(connection: Any, query: str, path: Path) -> int:
-    """Write the rows of a query to a Parquet file, and return their number."""
-    row = connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)").fetchone()
+def write_query(
+    connection: Any, query: str, path: Path, values: list[list[Any]] | None = None, *, small: bool = False
+) -> int:
+    """Write the rows of a query to a Parquet file, and return their number.
+
+    `values` are the values of the query's parameters. `small` says that there are too few rows for zstd.
+    """
+    codec = "snappy" if small else "zstd"
+    copy = f"copy ({query}) to {literal(str(path))} (format parquet, compression {codec})"
+    row = connection.execute(copy, values).fetchone()
     restrict_mode(path)
     return int(row[0]) if row else 0
 
