@@ -24,7 +24,7 @@ from dbdyno.evidence.memory import close_tables, current_database, tables_connec
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
 from dbdyno.snapshot.reading.difference import difference_sql, union_columns
-from dbdyno.snapshot.reading.ends import Ends, scope_rows
+from dbdyno.snapshot.reading.ends import Ends, create_scope_table, scope_rows
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_of
 
 if TYPE_CHECKING:
@@ -234,12 +234,7 @@ class Interval(Ends, Closeable):
             refine(self, view)
 
     def _scope_table(self) -> None:
-        """Create the table of verdicts, with a row per view and instance of its scope."""
-        self.connection.execute(
-            "create table if not exists scope_verdicts"
-            " (part bigint, view varchar, value varchar, word varchar, why varchar)"
-        )
-        rows = scope_rows(self, 0) if "scope_verdicts" not in self._made else []
-        self._made["scope_verdicts"] = True
-        if rows:
-            self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?, ?)", rows)
+        """Create the table of verdicts on first use, with a row per view and instance of its scope."""
+        if "scope_verdicts" not in self._made:
+            self._made["scope_verdicts"] = True
+            create_scope_table(self.connection, scope_rows(self, 0))

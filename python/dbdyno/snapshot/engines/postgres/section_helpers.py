@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.base.sections import MissingMeasurement, missing_measurement
-from dbdyno.base.sql_text import literal, quoted
+from dbdyno.base.sql_text import quoted
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -33,11 +33,12 @@ def setting(interval: Interval, name: str) -> str | None:
     """Return a setting's value if it is the same at both ends; None if it changed or is not known."""
     if not interval.has("pg_settings"):
         return None
-    values = []
-    for end in interval.ends("pg_settings"):
-        rows = interval.query(f"select setting from {end} where name = {literal(name)}")
-        values.append(rows[0]["setting"] if rows else None)
-    return values[0] if values[0] == values[1] else None
+    old, new = interval.compute_once("settings", lambda: _settings(interval))
+    return old.get(name) if old.get(name) == new.get(name) else None
+
+
+def _settings(interval: Interval) -> list[dict[str, str]]:
+    return [dict(interval.peek("pg_settings", end, "name", "setting")) for end in (0, 1)]
 
 
 def missing_timing(interval: Interval, what: str) -> MissingMeasurement | None:

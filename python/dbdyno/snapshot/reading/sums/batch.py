@@ -17,7 +17,7 @@ from dbdyno.base.sql_text import literal, quoted
 from dbdyno.evidence.memory import close_tables, row_dicts, tables_connection
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql
-from dbdyno.snapshot.reading.ends import NO_VIEW, Ends, scope_rows
+from dbdyno.snapshot.reading.ends import NO_VIEW, Ends, create_scope_table, scope_rows
 from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
 
 if TYPE_CHECKING:
@@ -47,12 +47,7 @@ class Batch:
         self.engine: Any = self.pairs[0].engine if self.pairs else None
         self._made: dict[str, bool] = {}
         self._note_gaps()
-        self.connection.execute(
-            "create table scope_verdicts (part bigint, view varchar, value varchar, word varchar, why varchar)"
-        )
-        rows = [row for pair in self.pairs for row in scope_rows(pair, pair.after.number)]
-        if rows:
-            self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?, ?)", rows)
+        create_scope_table(self.connection, [row for pair in self.pairs for row in scope_rows(pair, pair.after.number)])
 
     def _pair(self, first: Snapshot, last: Snapshot, chain: Sequence[Snapshot], peeked: Any) -> Ends:
         """Return a pair of snapshots with its verdicts."""
