@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from dbdyno.model.postgres import SimulationResult, simulate
 from dbdyno.study.prediction.observation import SYNC, Observation
@@ -93,6 +94,7 @@ def match(
     delays_known = delays_known and client_ns > 0
     sync_ns = devices.sync_us * 1e3 if known else max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0)
 
+    @cache  # the last round often asks for the same factors as the one before it
     def run(delay: float, factors: Factors, halt_us: float = 0.0) -> SimulationResult:
         device, data = factors
         on_progress(
