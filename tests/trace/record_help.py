@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import psycopg
 import pytest
@@ -68,10 +69,16 @@ def recorded(
 
 def rows(run: Path, question: str, *values: Any) -> list[tuple[Any, ...]]:
     """Return the rows of an SQL query on the recorded run."""
+    manifest = (run / "manifest.json").stat()
+    return _opened(run.resolve(), manifest.st_ino, manifest.st_mtime_ns).execute(question, list(values)).fetchall()
+
+
+@lru_cache(1)
+def _opened(run: Path, _file: int, _written_ns: int) -> duckdb.DuckDBPyConnection:
+    """Open a run for the queries that tests make one after the other: opening takes more time than a query."""
     connection, broken = connect(Run.open(run))
     assert broken == []
-    with connection:
-        return connection.execute(question, list(values)).fetchall()
+    return connection
 
 
 @contextlib.contextmanager
