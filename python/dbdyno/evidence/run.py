@@ -27,7 +27,6 @@ from typing import Any
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_folder, make_inner_folder, os_errors_as, sync_folder
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.notebook import facts_table
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
 from dbdyno.evidence.seal import seal
@@ -95,6 +94,8 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
+        from dbdyno.base.notebook import facts_table
+
         known = self.manifest
         word = known.verdict.get("word") if known.verdict else None
         facts = {"title": known.title, "status": known.status, "started": known.started_at, "folder": self.path}

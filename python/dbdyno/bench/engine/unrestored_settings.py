@@ -15,7 +15,7 @@ a setting cannot be restored from the record.
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -108,7 +108,7 @@ def write_new(record: UnrestoredSettings) -> Path:
     """
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = folder() / f"{secrets.token_hex(8)}.json"
+        path = folder() / f"{os.urandom(8).hex()}.json"
         write(path, record)
     except (OSError, Error) as error:
         said = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
