@@ -7,6 +7,7 @@ cannot reach the binaries (for example a clone in root's home), they are copied 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import pwd
@@ -116,8 +117,9 @@ def can_enter(account: Account, folder: Path) -> bool:
     return done.returncode == 0
 
 
+@functools.cache
 def can_run(account: Account, binaries: Binaries) -> bool:
-    """Return True if the account can execute the server's programs."""
+    """Return True if the account can execute the server's programs; the answer is kept for further servers."""
     return all(refusal(account, [binaries.program(name), "--version"]) is None for name in ("postgres", "initdb"))
 
 
