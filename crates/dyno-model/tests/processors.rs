@@ -62,19 +62,6 @@ fn two_sessions_that_think_follow_the_birth_and_death_chain() {
 }
 
 #[test]
-fn a_process_that_had_less_than_the_average_preempts_when_it_wakes_up() {
-    // Another program always computes on the only processor. A session that has had its share waits for the end of a
-    // slice of 1.4 ms; after that it has had less, and the next time it does not wait.
-    let mut parameters = computing(1.0, constant(5_000.0));
-    parameters.cores = 1;
-    parameters.others = 1.0;
-    let found = outcome(&parameters, 1, 2_000);
-    let late = found.latencies_ns.iter().filter(|&&ns| ns > 150_000).count();
-    assert!((900..1_100).contains(&late), "{late} of 2,000 waited");
-    assert!(found.latencies_ns.iter().all(|&ns| ns < 1_600_000));
-}
-
-#[test]
 fn what_is_computed_after_a_message_counts_on_one_core_and_not_over_two() {
     let (client_us, tail_us) = (20.0, 4.0);
     for (cores, expected_us) in [(1, SERVICE_US + client_us), (2, SERVICE_US + client_us - 2.0 * tail_us)] {

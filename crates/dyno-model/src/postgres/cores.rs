@@ -7,10 +7,12 @@
 //! and a halted processor of a virtual machine does not count as idle. So the shares of wake-ups that go to the waker's
 //! core, and to an idle one, are parameters.
 //!
-//! **Order** (`pick_eevdf`). Of the processes in a core's queue, the one with the least virtual time runs. A process
-//! that sleeps keeps its lag: how far it is ahead of the average or behind it. At the end of its slice, the running
-//! process leaves the core to one with less virtual time. It does so earlier if it has had more than the average and a
-//! process that wakes up has had less (`wakeup_preempt`).
+//! **Order** (`pick_eevdf`). Each process has a virtual time: its CPU time, divided by its weight. A process whose
+//! virtual time is at most the average of its core is eligible. Of the eligible processes in a core's queue, the one
+//! with the earliest deadline runs: the end of its slice, which began when it woke up or when its last slice ended. A
+//! process that sleeps keeps its lag: how far it is ahead of the average or behind it. At the end of its slice, the
+//! running process leaves the core if it is no longer the best one. It does so earlier if it is no longer eligible and
+//! a process that wakes up is the best one in the queue (`wakeup_preempt`).
 //!
 //! **Sleeping** (`DELAY_DEQUEUE`). A process that has had more than its share when it goes to sleep stays in the queue
 //! until its turn would come. If it is woken before that, it continues to wait there, even if another core is idle.
@@ -23,7 +25,11 @@
 //! **Hyperthreads.** Cores 0 and 1, 2 and 3, and so on are two threads of one core: while both compute, each of them takes
 //! longer by a factor.
 //!
-//! **Limits.** All processes have equal weights, a context switch costs nothing, and all cores share one cache.
+//! **Weights.** Linux gives each session of processes one weight (`sched_autogroup_enabled`). A server process is such a
+//! group by itself; the client's threads are one group, and divide its weight among them.
+//!
+//! **Limits.** A group's threads have equal parts of its weight at all times, a context switch costs nothing, and all
+//! cores share one cache.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -102,7 +108,7 @@ pub(super) struct State {
 pub(super) struct Inner {
     sim: Sim,
     place: Place,
-    slice_ns: u64,
+    pub(super) slice_ns: u64,
     pub(super) hot_ns: u64,
     balance_ns: u64,
     idle_balance_ns: u64,
@@ -188,7 +194,7 @@ impl Cores {
         let asleep = seat.asleep.get();
         let core = if asleep && !state.groups { seat.core.get() } else { state.choose(seat, waker, now_ns) };
         if asleep && core == seat.core.get() {
-            state.resume(seat, now_ns);
+            state.resume(inner, seat, now_ns);
             state.preempt(inner, seat, now_ns);
             return false;
         }
@@ -196,8 +202,9 @@ impl Cores {
             state.depart(seat);
         }
         seat.core_before.set(seat.core.replace(core));
-        let most = (2 * inner.slice_ns).max(TICK_NS) as i64;
-        let had_ns = state.cores[core].placed_ns(seat.ahead_ns.get().clamp(-most, most), now_ns);
+        let most = seat.virtual_ns((2 * inner.slice_ns).max(TICK_NS));
+        let had_ns = state.cores[core].placed_ns(seat, seat.ahead_ns.get().clamp(-most, most), now_ns);
+        seat.deadline_ns.set(had_ns + seat.virtual_ns(inner.slice_ns));
         state.enter(seat, had_ns, now_ns);
         let idle = state.cores[core].running.is_none();
         if idle {
@@ -274,8 +281,7 @@ impl Cores {
         seat.changed.set(false);
         let factor = inner.factor(seat.core.get());
         let needed_ns = if factor > 1.0 { whole_ns(ns as f64 * factor) } else { ns };
-        let end_ns = seat.slice_from_ns.get() + inner.slice_ns;
-        let mut hold = pin!(inner.sim.hold(needed_ns.min(end_ns.saturating_sub(begin_ns))));
+        let mut hold = pin!(inner.sim.hold(needed_ns.min(seat.left_ns().max(1))));
         poll_fn(|context| if seat.changed.take() { Poll::Ready(()) } else { hold.as_mut().poll(context) }).await;
         let now_ns = inner.sim.now_ns();
         seat.had_ns.set(seat.had_at(now_ns));
@@ -286,33 +292,32 @@ impl Cores {
     }
 
     /// Returns true if a running process must yield: a process that woke up preempts it, or its slice has ended and
-    /// another process has less virtual time. If its slice has ended and no process has less, a new slice begins.
+    /// another process is better. If its slice has ended, a new slice begins.
     pub fn must_give_way(&self, seat: &Seat) -> bool {
         if seat.preempted.take() {
             return true;
         }
         let now_ns = self.0.sim.now_ns();
-        if now_ns < seat.slice_from_ns.get() + self.0.slice_ns {
+        let had_ns = seat.had_at(now_ns);
+        if had_ns < seat.deadline_ns.get() {
             return false;
         }
+        seat.deadline_ns.set(had_ns + seat.virtual_ns(self.0.slice_ns));
         let state = self.0.state.borrow();
-        let first = state.cores[seat.core.get()].waiters().next();
-        if first.is_some_and(|((had_ns, _), _)| had_ns < seat.had_at(now_ns)) {
-            return true;
-        }
-        seat.slice_from_ns.set(now_ns);
-        false
+        let core = &state.cores[seat.core.get()];
+        let first = core.best(now_ns).filter(|_| core.waiting() > 0);
+        first.is_some_and(|first| !core.is_eligible(had_ns, now_ns) || first.deadline_ns < seat.deadline_ns)
     }
 }
 
 impl State {
     /// Lets a process that woke up preempt the running process of its core, if the running one has had more than the
-    /// average and no waiting process has had less than the woken one.
+    /// average and the woken one is the best in the queue.
     fn preempt(&self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         let core = &self.cores[seat.core.get()];
         let Some(running) = core.running.as_ref().filter(|running| !running.starting.get()) else { return };
-        let first = core.waiters().next().is_some_and(|(_, first)| Rc::ptr_eq(first, seat));
-        if first && running.had_at(now_ns) > core.average_ns(now_ns) && !running.preempted.replace(true) {
+        let first = core.best(now_ns).is_some_and(|first| Rc::ptr_eq(first, seat));
+        if first && !core.is_eligible(running.had_at(now_ns), now_ns) && !running.preempted.replace(true) {
             running.changed.set(true);
             inner.sim.wake(running.process.get());
         }
@@ -328,7 +333,7 @@ impl State {
     pub(super) fn push(&mut self, seat: &Rc<Seat>, had_ns: i64) {
         self.arrivals += 1;
         seat.had_ns.set(had_ns);
-        self.cores[seat.core.get()].push(seat, (had_ns, self.arrivals));
+        self.cores[seat.core.get()].push(seat, self.arrivals);
     }
 
     /// Returns the process that computes on the other hyperthread of a core.
@@ -381,7 +386,7 @@ impl State {
 
     /// Starts the first process in a core's queue; returns false if none waits.
     fn next(&mut self, inner: &Inner, core: usize, now_ns: u64) -> bool {
-        let Some(seat) = self.cores[core].pop() else { return false };
+        let Some(seat) = self.cores[core].pop(now_ns) else { return false };
         seat.running.set(true);
         // A core that is started serves nobody yet.
         if !seat.starting.get() {
@@ -401,6 +406,5 @@ impl State {
         self.change(inner, seat.core.get(), 1.0, now_ns);
         seat.starting.set(false);
         seat.since_ns.set(now_ns);
-        seat.slice_from_ns.set(now_ns);
     }
 }

@@ -114,6 +114,8 @@ parameters! {
         tail_us: f64 = 0.0, from "none: a process sleeps as soon as it has sent";
         /// CPU time of a server process to reload its data into the core's cache after others ran there
         cold_us: f64 = 0.0, from "none: it is in the costs of statements";
+        /// CPU time of a client thread to reload its data into the core's cache after others ran there
+        client_cold_us: f64 = 0.0, from "none: it is in the costs of a round trip";
         /// CPU time of the client per round trip
         client_us: f64 = 10.0, from ASSUMED;
         /// number of threads of the client; 0: one per session up to two sessions per core, then one per core

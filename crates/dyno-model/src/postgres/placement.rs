@@ -32,14 +32,18 @@ impl State {
     }
 
     /// Wakes a process that sleeps in the queue: it waits there, but loses any lead in virtual time (`DELAY_ZERO`).
-    pub(super) fn resume(&mut self, seat: &Rc<Seat>, now_ns: u64) {
+    pub(super) fn resume(&mut self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         let core = seat.core.get();
         if let Some(key) = seat.key.get() {
             self.cores[core].remove(key);
         }
         seat.asleep.set(false);
         let average_ns = self.cores[core].average_ns(now_ns);
-        self.enter(seat, seat.had_ns.get().max(average_ns), now_ns);
+        let had_ns = seat.had_ns.get().max(average_ns);
+        if had_ns > seat.had_ns.get() {
+            seat.deadline_ns.set(had_ns + seat.virtual_ns(inner.slice_ns));
+        }
+        self.enter(seat, had_ns, now_ns);
     }
 
     /// Removes a process that sleeps in the queue of a core: it wakes up on another core, where it is neither ahead nor
@@ -136,13 +140,14 @@ impl State {
         let ahead_ns = seat.had_ns.get() - self.cores[from].average_ns(now_ns);
         seat.core.set(to);
         let had_ns = self.cores[to].average_ns(now_ns) + ahead_ns;
+        seat.deadline_ns.set(had_ns + seat.deadline_ns.get() - seat.had_ns.get());
         self.push(&seat, had_ns);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
     use crate::kernel::Simulation;
@@ -188,5 +193,61 @@ mod tests {
     #[test]
     fn a_process_that_stays_in_the_queue_itself_waits_there() {
         assert_eq!(woken(false), (0, false));
+    }
+
+    /// Returns how long a process waits for its core each time it wakes up, every 5 ms, to compute for 100 us. Another
+    /// process always computes.
+    fn waits() -> Vec<u64> {
+        let simulation = Simulation::new(1);
+        let sim = simulation.sim().clone();
+        let cores = Cores::new(&sim, 1, &CoresParameters::default());
+        let (other, clock) = (cores.clone(), sim.clone());
+        sim.spawn_daemon("always computes", async move {
+            let seat = other.seat();
+            seat.process.set(clock.running());
+            other.wake(&seat, None);
+            other.arrive(&seat, 0).await;
+            loop {
+                if other.must_give_way(&seat) {
+                    other.give_way(&seat).await;
+                }
+                other.compute(&seat, 10_000_000).await;
+            }
+        });
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let (out, clock) = (Rc::clone(&found), sim.clone());
+        sim.spawn_daemon("computes every 5 ms", async move {
+            let seat = cores.seat();
+            seat.process.set(clock.running());
+            loop {
+                clock.hold(5_000_000).await;
+                let begin_ns = clock.now_ns();
+                cores.wake(&seat, None);
+                cores.arrive(&seat, 0).await;
+                out.borrow_mut().push(clock.now_ns() - begin_ns);
+                let mut left_ns = 100_000;
+                while left_ns > 0 {
+                    left_ns -= cores.compute(&seat, left_ns).await.work_ns;
+                }
+                cores.release(&seat);
+            }
+        });
+        simulation.run_until(10_000_000_000).unwrap();
+        found.take()
+    }
+
+    #[test]
+    fn a_process_that_had_less_than_the_average_preempts_until_its_credit_is_used() {
+        let waits = waits();
+        assert!(waits.iter().all(|&ns| ns <= 1_400_000), "it waits for the end of a slice at most");
+        // A wait of d earns d / 2 of credit, and each run of 100 us costs half of that. A process without credit waits
+        // for the rest of a slice.
+        let mut credit_ns = 0;
+        for (number, &ns) in waits.iter().enumerate() {
+            assert_eq!(ns == 0, credit_ns > 0, "wake-up {number}, after {credit_ns} ns of credit, waited {ns} ns");
+            credit_ns = (credit_ns + ns as i64 / 2 - 50_000).max(0);
+        }
+        let late = waits.iter().filter(|&&ns| ns > 0).count() as f64 / waits.len() as f64;
+        assert!((0.05..0.3).contains(&late), "{late}");
     }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cores::Cores;
-use super::queue::Seat;
+use super::queue::{Seat, WEIGHT};
 use crate::kernel::sim::Place;
 use crate::kernel::{ProcessId, Sim};
 
@@ -115,6 +115,18 @@ impl Process {
             cold_ns,
             tail: Rc::default(),
         }
+    }
+
+    /// Returns the process as one of a group of `processes`, which divide the weight of one among them.
+    pub fn in_group_of(self, processes: u64) -> Self {
+        self.seat.weight.set((WEIGHT / processes as i64).max(1));
+        self
+    }
+
+    /// Returns true if the process started on a core where others had run since its last run; only the first call
+    /// returns true.
+    pub fn take_cold(&self) -> bool {
+        self.seat.take_cold()
     }
 
     /// Computes for `ns` nanoseconds.

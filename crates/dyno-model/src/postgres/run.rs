@@ -134,8 +134,12 @@ pub fn run_on(
         turns: Turns::new(sim, whole_ns(parameters.turn_ms * 1e6), u64::from(load.sessions)),
         progress: Progress::default(),
     });
-    let thread =
-        |_| Thread { turn: Resource::new(sim, "a client's thread", 1), process: Process::new(sim, &cpu, clients, 0) };
+    let used = threads(parameters, load).min(u64::from(load.sessions)).max(1);
+    let group = if parameters.scheduler.groups { used } else { 1 };
+    let thread = |_| Thread {
+        turn: Resource::new(sim, "a client's thread", 1),
+        process: Process::new(sim, &cpu, clients, 0).in_group_of(group),
+    };
     let all: Vec<Thread> = (0..threads(parameters, load)).map(thread).collect();
     for number in 0..load.sessions {
         let session = Session {

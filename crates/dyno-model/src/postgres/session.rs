@@ -207,6 +207,7 @@ impl Session {
         let shared = Rc::clone(&self.shared);
         let tail_ns = whole_ns(shared.parameters.tail_us.min(shared.parameters.client_us) * 1e3);
         let half_ns = whole_ns(shared.parameters.client_us * 1e3).saturating_sub(tail_ns) / 2;
+        let client_cold_ns = whole_ns(shared.parameters.client_cold_us * 1e3);
         let mut open = Open::default();
         let mut turn = turn;
         for step in steps {
@@ -233,7 +234,8 @@ impl Session {
             let left_ns = self.start_ns(idle).saturating_sub(shared.sim.now_ns() - begin_ns);
             self.server.start(Wait::Client, shared.sim.now_ns(), left_ns).await;
             turn = Some(self.serve(step, &mut open).await);
-            self.thread.process.run(half_ns).await;
+            let cold_ns = if self.thread.process.take_cold() { client_cold_ns } else { 0 };
+            self.thread.process.run(half_ns + cold_ns).await;
         }
         turn
     }

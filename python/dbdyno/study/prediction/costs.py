@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 AS_MUCH = "assumed: the same as to start an idle core"
-COLD_US = 14.0
+COLD_US = 10.0
 """Additional CPU time of a statement if several sessions share the cores [us]."""
 COLD_FROM = (
-    "pgbench -S, PostgreSQL 15, AMD EPYC: 29, 31 and 39 us of CPU with 4, 8 and 16 sessions on two cores, 19 us with"
-    " one on one core"
+    "pgbench -S, PostgreSQL 15, Intel Xeon, prepared and simple: 20 and 33 us of CPU with 8 and 16 sessions on two"
+    " cores, 11 and 21 us with one on one core"
 )
+CLIENT_COLD_US = 3.0
+"""Additional CPU time of a client's thread for a reply if others ran on its core [us]."""
+CLIENT_COLD_FROM = "dbdyno's load on an Intel Xeon: its CPU time in the arms of two runs; 0 was worse"
 MOST_ON_TWO = 0.9
 """Largest share of round trips over two cores that is assumed if the times do not show the share."""
 UNHURRIED = 0.2

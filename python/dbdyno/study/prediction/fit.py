@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.commits import device_of_commits, needs_commits, served_parameters
-from dbdyno.study.prediction.costs import WRITES_DEFAULT, Costs, costs_of
+from dbdyno.study.prediction.costs import CLIENT_COLD_FROM, CLIENT_COLD_US, WRITES_DEFAULT, Costs, costs_of
 from dbdyno.study.prediction.device import LogDevice, device_of, device_of_canaries
 from dbdyno.study.prediction.file_costs import FileCosts, file_costs, fitted_factor
 from dbdyno.study.prediction.match import INSENSITIVE, Devices, match
@@ -97,6 +97,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
         replace(costs.wake, key="client_wake_us"),
         Parameter("tail_us", TAIL_US, DEFAULT, TAIL_FROM, unit="us"),
         costs.cold,
+        Parameter("client_cold_us", CLIENT_COLD_US, DEFAULT, CLIENT_COLD_FROM, unit="us"),
         costs.flush_us,
         costs.write,
         costs.insert,
