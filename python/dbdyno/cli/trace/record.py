@@ -78,8 +78,8 @@ def command(
     The server is neither changed nor restarted. By default dbdyno reads the server's memory, which stops nothing: the
     length of each wait is known to within the time between two looks. With --exact the kernel notes when the server's
     code begins and ends a wait, so every wait is recorded and exactly timed; this costs each backend about 1 us per
-    wait. Reading needs root or the server's own user, probes need root or CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno
-    doctor` lists what is allowed). All commands on traces can read the run.
+    wait. Reading needs root or the server's own user; probes need root, or CAP_SYS_ADMIN as that user. `dbdyno doctor
+    --target DSN` shows what is allowed. All commands on traces can read the run.
 
     \b
     dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
