@@ -122,6 +122,27 @@ def test_what_the_client_does_stands_behind_the_servers_own_time_however_much_it
     assert client.sentence.startswith("the server waits for its client (ClientRead): ")
 
 
+def test_a_cause_below_a_tenth_is_named_if_more_than_a_twentieth_would_be_unexplained():
+    base = side("on", cpu_us=185, seed=2, commit__WALWrite=430, commit__WALSync=260, latch__WALInsert=1)
+    rest = {"commit__WALWrite": 0, "commit__WALSync": 0, "latch__WALInsert": 0}
+    busy = replace(base, elapsed=base.elapsed + 120e3 * base.count)
+    why = told(busy, side("off", cpu_us=105, seed=3, **rest))
+    assert [cause.about for cause in why.causes] == ["WALWrite", "WALSync", "ready, without a processor", "CPU"]
+    assert why.causes[-1].share == pytest.approx(0.09, abs=0.01)
+    assert why.rest_share is not None and abs(why.rest_share) < 0.05
+
+
+def test_what_works_against_the_difference_is_named_and_said_to():
+    why = told(side("on", seed=2, commit__WALSync=300, lock__tuple=1), side("off", seed=3, lock__tuple=60))
+    assert [(cause.about, cause.share and cause.share > 0) for cause in why.causes] == [
+        ("WALSync", True),
+        ("tuple", False),
+    ]
+    assert why.rest_share is not None and abs(why.rest_share) < 0.05
+    (section,) = pages_why.sections({"why": [why.as_dict()]})
+    assert "in the opposite direction (-2" in section.findings[1].sentence
+
+
 def test_no_difference_has_no_cause():
     why = told(side("a", cpu_us=100, commit__WALSync=200, seed=5), side("b", cpu_us=100, commit__WALSync=200, seed=6))
     assert not why.causes and "uncertainty" in why.withheld

@@ -361,7 +361,8 @@ def test_the_doctor_says_that_a_server_can_be_read_and_what_one_more_capability_
     assert check.ok
     assert words in check.found
     assert "to get them: sudo -u" in check.found
-    user = f"sudo setpriv --reuid={pwd.getpwuid(os.getuid()).pw_name} --regid={grp.getgrgid(os.getgid()).gr_name} --init-groups --inh-caps=+checkpoint_restore"
-    assert (user in check.found) is bool(unmapped)
+    user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+    command = f"sudo setpriv --reuid={user} --regid={group} --init-groups --inh-caps=+checkpoint_restore"
+    assert (command in check.found) is bool(unmapped)
     monkeypatch.setattr(_core, "trap_cost_ns", lambda: 600)
     assert "per probe; mode read, 0.06 us" in check_record.kernel_allows(os.getpid()).found
