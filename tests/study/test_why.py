@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from dbdyno.pages import explanation as pages_why
 from dbdyno.stats.jackknife import half_width, jackknife
 from dbdyno.study.analysis.explanation.explain import explain
 from dbdyno.study.analysis.explanation.pair import Station
-from dbdyno.study.analysis.explanation.parts import Side
+from dbdyno.study.analysis.explanation.parts import Side, side_of
 from dbdyno.study.analysis.explanation.server_counters import ArmCounters, ObjectCounters
 
 BLOCKS, COUNT = 12, 1000
@@ -319,6 +321,29 @@ def test_a_page_says_amount_share_interval_rest_and_why_there_is_none():
     (section,) = pages_why.sections({"why": [held]})
     assert section.findings[0].sentence.startswith("No cause is named")
     assert not list(pages_why.sections({}))
+
+
+@pytest.mark.parametrize(
+    ("source", "exact", "read"), [("looks", True, True), ("probes", True, False), ("host", False, False)]
+)
+def test_an_arm_without_a_wait_is_not_called_sampled_if_its_waits_were_recorded(source: str, exact: bool, read: bool):
+    report = {"arms": [{"arm": 0, "user_ns": 5_000_000, "system_ns": 0, "transactions": 10}]}
+    blocks = [SimpleNamespace(index=at, report=report) for at in (4, 5)]
+    arm: Any = SimpleNamespace(name="a", label="a", number=0, expected=(), blocks=blocks)
+    with duckdb.connect() as connection:
+        connection.execute("create table slices as select 4 as block, 0 as slice, true as counts")
+        connection.execute(
+            "create table calls as select 'a' as arm, b.block::int as block, 0 as slice, 'transaction' as kind,"
+            " null::varchar as error, null::boolean as expected, 1000000::bigint as elapsed_ns, 0::bigint as"
+            " started_ns, 0::bigint as intended_ns"
+            " from range(4, 6) b(block), range(10)"
+        )
+        connection.execute(
+            f"create view metrics as select '{source}' as source, 'cost' as metric, '' as arm, 4 as block, 0::double as"
+            " value"
+        )
+        found = side_of(connection, arm, 10.0)
+    assert (found.exact, found.read) == (exact, read)
 
 
 def test_where_nothing_was_seen_no_time_is_given_to_the_processor():
