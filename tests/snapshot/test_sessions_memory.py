@@ -181,20 +181,35 @@ def test_watch_stores_what_was_read_and_says_so(memory: Lab):
     assert "the sum of up to 1,000 reads of the server's memory" in " ".join(said.stdout.split())
 
 
+def said(memory: Lab, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what a watch writes on its error stream."""
+    sources, stop = SourceReporter(), threading.Event()
+    for made in watch(memory.dsn, memory.store, Options(), every_s=0.5, for_s=60, sample_s=0.1, stop=stop):
+        sources.report(made)
+        if sources.said:
+            stop.set()
+    return capsys.readouterr().err
+
+
 def test_watch_says_on_its_error_stream_how_it_looks_and_why_not_by_memory(
     memory: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    def said() -> str:
-        sources, stop = SourceReporter(), threading.Event()
-        for made in watch(memory.dsn, memory.store, Options(), every_s=0.5, for_s=60, sample_s=0.1, stop=stop):
-            sources.report(made)
-            if sources.said:
-                stop.set()
-        return capsys.readouterr().err
-
-    assert said() == "dbdyno: sessions are read from the server's memory, up to 1,000 times per second\n"
+    assert said(memory, capsys) == "dbdyno: sessions are read from the server's memory, up to 1,000 times per second\n"
     monkeypatch.setattr(Postgres, "is_here", lambda self, conn: False)
-    assert said() == "dbdyno: sessions are sampled by queries: the server is not on this machine\n"
+    assert said(memory, capsys) == "dbdyno: sessions are sampled by queries: the server is not on this machine\n"
+
+
+def test_a_watch_that_may_not_read_the_memory_says_who_may(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def refused(*_: object) -> None:
+        raise TraceError("process 7: it belongs to another user", next_step="run dbdyno as root")
+
+    monkeypatch.setattr(_core, "SessionReader", refused)
+    assert said(lab, capsys) == (
+        "dbdyno: sessions are sampled by queries: process 7: it belongs to another user; to read its memory, run dbdyno"
+        " as root\n"
+    )
 
 
 def test_top_says_how_it_looks(memory: Lab):

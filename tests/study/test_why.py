@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from dbdyno.pages import explanation as pages_why
 from dbdyno.stats.jackknife import half_width, jackknife
 from dbdyno.study.analysis.explanation.explain import explain
 from dbdyno.study.analysis.explanation.pair import Station
-from dbdyno.study.analysis.explanation.parts import Side
+from dbdyno.study.analysis.explanation.parts import Side, side_of
 from dbdyno.study.analysis.explanation.server_counters import ArmCounters, ObjectCounters
 
 BLOCKS, COUNT = 12, 1000
@@ -120,6 +122,27 @@ def test_what_the_client_does_stands_behind_the_servers_own_time_however_much_it
     assert (sync.about, client.about) == ("WALSync", "ClientRead")
     assert client.share > sync.share > 0.3
     assert client.sentence.startswith("the server waits for its client (ClientRead): ")
+
+
+def test_a_cause_below_a_tenth_is_named_if_more_than_a_twentieth_would_be_unexplained():
+    base = side("on", cpu_us=185, seed=2, commit__WALWrite=430, commit__WALSync=260, latch__WALInsert=1)
+    rest = {"commit__WALWrite": 0, "commit__WALSync": 0, "latch__WALInsert": 0}
+    busy = replace(base, elapsed=base.elapsed + 120e3 * base.count)
+    why = told(busy, side("off", cpu_us=105, seed=3, **rest))
+    assert [cause.about for cause in why.causes] == ["WALWrite", "WALSync", "ready, without a processor", "CPU"]
+    assert why.causes[-1].share == pytest.approx(0.09, abs=0.01)
+    assert why.rest_share is not None and abs(why.rest_share) < 0.05
+
+
+def test_what_works_against_the_difference_is_named_and_said_to():
+    why = told(side("on", seed=2, commit__WALSync=300, lock__tuple=1), side("off", seed=3, lock__tuple=60))
+    assert [(cause.about, cause.share and cause.share > 0) for cause in why.causes] == [
+        ("WALSync", True),
+        ("tuple", False),
+    ]
+    assert why.rest_share is not None and abs(why.rest_share) < 0.05
+    (section,) = pages_why.sections({"why": [why.as_dict()]})
+    assert "in the opposite direction (-2" in section.findings[1].sentence
 
 
 def test_no_difference_has_no_cause():
@@ -298,6 +321,29 @@ def test_a_page_says_amount_share_interval_rest_and_why_there_is_none():
     (section,) = pages_why.sections({"why": [held]})
     assert section.findings[0].sentence.startswith("No cause is named")
     assert not list(pages_why.sections({}))
+
+
+@pytest.mark.parametrize(
+    ("source", "exact", "read"), [("looks", True, True), ("probes", True, False), ("host", False, False)]
+)
+def test_an_arm_without_a_wait_is_not_called_sampled_if_its_waits_were_recorded(source: str, exact: bool, read: bool):
+    report = {"arms": [{"arm": 0, "user_ns": 5_000_000, "system_ns": 0, "transactions": 10}]}
+    blocks = [SimpleNamespace(index=at, report=report) for at in (4, 5)]
+    arm: Any = SimpleNamespace(name="a", label="a", number=0, expected=(), blocks=blocks)
+    with duckdb.connect() as connection:
+        connection.execute("create table slices as select 4 as block, 0 as slice, true as counts")
+        connection.execute(
+            "create table calls as select 'a' as arm, b.block::int as block, 0 as slice, 'transaction' as kind,"
+            " null::varchar as error, null::boolean as expected, 1000000::bigint as elapsed_ns, 0::bigint as"
+            " started_ns, 0::bigint as intended_ns"
+            " from range(4, 6) b(block), range(10)"
+        )
+        connection.execute(
+            f"create view metrics as select '{source}' as source, 'cost' as metric, '' as arm, 4 as block, 0::double as"
+            " value"
+        )
+        found = side_of(connection, arm, 10.0)
+    assert (found.exact, found.read) == (exact, read)
 
 
 def test_where_nothing_was_seen_no_time_is_given_to_the_processor():

@@ -271,6 +271,13 @@ def test_a_place_that_is_none_is_refused(text: str) -> None:
         server_of(text)
 
 
+@pytest.mark.parametrize("text", ["postgresql://me:s3cret@db/app", "mariadb://me:s3cret@db/", "me:s3cret@db:5432"])
+def test_a_proxy_for_a_connection_string_is_refused_without_its_password(text: str) -> None:
+    with pytest.raises(TraceError, match="a connection string is not the address of a server") as refused:
+        server_of(text)
+    assert "s3cret" not in str(refused.value)
+
+
 def test_a_place_may_be_a_name_an_address_or_a_folder() -> None:
     assert [server_of(text) for text in ("db", "db:1", "[::1]:2", "::1", "/run/x:3")] == [
         ("db", 5432),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -331,11 +330,46 @@ def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None
         find_process("host=x", 1, None)
     with pytest.raises(TraceError, match="no running server uses this data folder"):
         find_process(None, None, tmp_path)
-    answer = dbdyno("trace", "record", "--pid", str(os.getpid()), "--out", str(tmp_path / "run"))
+    with pytest.raises(TraceError, match="cannot be read"):
+        find_process(None, ended_process(), None)
+
+
+def test_a_process_that_is_not_postgresql_is_named_with_its_program(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        answer = dbdyno("trace", "record", "--pid", str(other.pid), "--out", str(tmp_path / "run"))
+        other.kill()
     assert answer.returncode == 2
-    assert "my_wait_event_info" in answer.stderr or "version" in answer.stderr, answer.stderr
-    assert "next:" in answer.stderr
+    assert f"process {other.pid} (sleep) is not PostgreSQL\n  next: give the id" in answer.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_data_folder_whose_server_was_killed_is_refused_with_its_place(tmp_path: Path) -> None:
+    pid = ended_process()
+    (tmp_path / "postmaster.pid").write_text(f"{pid}\n{tmp_path}\n")
+    with pytest.raises(TraceError, match=f"no server runs in this data folder: its process {pid} has ended"):
+        find_process(None, None, tmp_path)
+
+
+def ended_process() -> int:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    return ended.pid
+
+
+@pytest.mark.parametrize("target", ["mariadb://root:s3cret@127.0.0.1:3306/test", "mysql://root:s3cret@db/", "mariadb"])
+def test_a_recording_of_mariadb_names_the_sampler_and_no_password(target: str) -> None:
+    answer = dbdyno("trace", "record", "--target", target)
+    assert answer.returncode == 2
+    assert "only the waits of PostgreSQL can be recorded" in answer.stderr
+    assert "next: dbdyno snap watch --target m" in answer.stderr and "s3cret" not in answer.stderr
+
+
+@pytest.mark.parametrize("target", ["postgresq://me:s3cret@db/app", "s3cret", "postgresql://me:s3cret@db/app?nope=1"])
+def test_a_target_that_cannot_be_parsed_is_refused_without_its_text(target: str) -> None:
+    answer = dbdyno("trace", "record", "--target", target)
+    assert answer.returncode == 2
+    assert "--target is not a connection string of PostgreSQL: " in answer.stderr and "next: write" in answer.stderr
+    assert "s3cret" not in answer.stderr
 
 
 def test_calls_with_other_values_are_one_statement_and_no_value_is_kept(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -93,6 +94,21 @@ def test_a_lock_wait_names_the_process_that_holds_the_lock_and_lies_within_what_
     assert inner_s - 2 * within_s - it.report["longest_ns"] / 1e9 <= span_s <= outer_s + it.report["longest_ns"] / 1e9
 
 
+def test_a_recorded_waits_parameters_are_shown_and_found_by_their_names(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    with read(engine, run):
+        lock_wait(engine)
+    [(holder,)] = rows(run, "select distinct p1 from waits where event = 'Lock:advisory'")
+    shown = succeeded("trace", "waits", run, "--event", "Lock:advisory").stdout
+    assert re.search(rf"holder={holder} within_ns=\d+ cut=0", shown), shown
+    found = succeeded("trace", "waits", run, "--where", f"param('holder') = {holder}").stdout
+    assert "Lock:advisory" in found
+    others = succeeded("trace", "waits", run, "--where", f"param('holder') <> {holder}").stdout
+    assert "Lock:advisory" not in others
+
+
 def test_a_row_lock_is_held_by_the_session_whose_transaction_has_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     with session(engine) as holder, session(engine) as waiter, session(engine) as asked:
         holder.execute("create table if not exists held (a int)")
@@ -148,7 +164,7 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
     assert it.report["renewed"] == 1
     slept = rows(tmp_path / "run", "select sum(elapsed_ns) / 1e9 from waits where event = 'Timeout:PgSleep'")
     assert slept[0][0] == pytest.approx(0.3, abs=0.1 + it.report["gap_ns"] / 1e9)
-    assert "restarted 1 times after a crash" in " ".join(it.warnings)
+    assert "restarted 1 time after a crash" in " ".join(it.warnings)
 
 
 def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres, tmp_path: Path) -> None:
@@ -177,7 +193,10 @@ def test_the_servers_own_user_reads_by_copies_without_a_capability(engine: Embed
             recorder.send_signal(signal.SIGINT)
             _, errors = recorder.communicate()
         assert recorder.returncode == 0, errors
-        assert "by copies (Operation not permitted" in errors or os.geteuid() != 0
+        assert (
+            "by copying its memory (mapping it needs CAP_CHECKPOINT_RESTORE: Operation not permitted" in errors
+            or os.geteuid() != 0
+        )
         [(slept_s,)] = rows(folder / "run", "select sum(elapsed_ns) / 1e9 from waits where event = 'Timeout:PgSleep'")
     assert 0.1 < slept_s < 0.5
 
@@ -217,9 +236,9 @@ REPORT: JsonObject = {
 def test_what_looks_cannot_know_is_said() -> None:
     assert look_warnings(REPORT) == [
         "The server was read, not stopped: one look every 203.0 us (asked for: 200), 4.0% of a core. A wait's length is"
-        " known to p2 of it; the time of all is unbiased, their number a lower bound. Time outside of waits counts as"
-        " CPU, also where a session waited for a processor; rows and SQLSTATEs are missing, and short calls of one"
-        " statement may be one."
+        " known to p2 of it; the total time is unbiased, the number of waits is a lower bound. Time outside of waits"
+        " counts as CPU, also if the session waited for a processor. Rows and SQLSTATEs are missing, and several short"
+        " calls of one statement may count as one."
     ]
     events = [
         {"event": "IO:WALWrite", "seen": 80, "looks": 90, "estimate": 700, "elapsed_ns": 1},
@@ -227,8 +246,14 @@ def test_what_looks_cannot_know_is_said() -> None:
         {"event": "LWLock:WALWrite", "seen": 7, "looks": 7, "estimate": None, "elapsed_ns": 1},
     ]
     told = look_warnings({**REPORT, "events": events, "gaps": 3, "gap_ns": 8_000_000, "longest_ns": 5_000_000})
-    assert told[1].endswith("by luck: IO:WALWrite 80 seen, some 700 there.")
+    assert told[1].endswith("seen only by chance: IO:WALWrite 80 of about 700.")
     assert told[2].startswith("There were no looks in 3 gaps, 0.008 s in all, the longest 5.0 ms")
+
+
+def test_one_gap_and_one_restart_are_no_plurals() -> None:
+    told = look_warnings({**REPORT, "gaps": 1, "gap_ns": 5_000_000, "longest_ns": 5_000_000, "renewed": 1})
+    assert told[1].startswith("There were no looks in 1 gap, ")
+    assert told[2] == "The server restarted 1 time after a crash; sessions ended there."
 
 
 def test_the_live_line_has_looks_and_gaps() -> None:

@@ -105,3 +105,24 @@ def test_what_the_page_shows_is_what_comes_out(command: str):
 
 if __name__ == "__main__":
     (EXAMPLES / "orders.trc").write_text(example())
+
+
+def test_the_costs_of_samplers_are_those_of_the_latest_bench():
+    """The page on recording repeats figures of `benches/wait_ways.py`, which may have run again since."""
+    figures = (ROOT / "docs" / "explanation" / "performance.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "record.md").read_text()
+    rows = {
+        "nothing again": r"nothing, a second time",
+        "sites": r"`trace record --exact` \(probes\)",
+        "read": r"`trace record` \(reading\)",
+        "snap by memory": r"`snap watch`, `snap top` by memory",
+        "snap by queries": r"`snap watch`, `snap top` by queries",
+        "pg_wait_sampling": r"\[pg_wait_sampling\]\S+",
+    }
+    for way, row in rows.items():
+        (told,) = re.findall(rf"^\| {row} \|[^|]*\| ([\d.]+), ([\d.]+) \|", page, re.MULTILINE)
+        of_bench = [
+            re.findall(rf"^\| select-only beside {way}: {what} .*\| nothing \| ([\d.]+) \|", figures, re.MULTILINE)[0]
+            for what in ("CPU of a transaction", "throughput")
+        ]
+        assert [float(one) for one in told] == [pytest.approx(float(one), abs=0.0051) for one in of_bench], way

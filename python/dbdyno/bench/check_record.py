@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import grp
 import platform
 import pwd
 from collections.abc import Callable
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 VERSIONS = range(14, 19)
-_RIGHTS = (
-    "capsh --caps='cap_perfmon,cap_sys_ptrace+eip' -- -c 'dbdyno trace record ...', or sudo dbdyno trace record ..."
+_PROBES = (
+    "sudo dbdyno trace record --exact ... (the server's own user needs CAP_SYS_ADMIN; CAP_PERFMON before Linux 6.16)"
 )
+"""Since Linux 6.16, and in the stable kernels of July 2025, CAP_PERFMON no longer allows probes of programs."""
 _WITHOUT = "`dbdyno trace record` cannot record; runs sample waits instead"
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"), Path("/run/systemd/container"))
-_CAPABILITIES = {38: "CAP_PERFMON", 19: "CAP_SYS_PTRACE"}
 _ADMIN = 21
+_WITH = "sudo setpriv --reuid={0} --regid={1} --init-groups --inh-caps=+{2} --ambient-caps=+{2} dbdyno ..."
+"""Command that runs dbdyno as the server's user with one capability."""
 
 
 def exact_waits(target: Postgres, conn: Connection) -> Outcome:
@@ -53,19 +56,20 @@ def kernel_allows(pid: int) -> Outcome:
     watch, no_watch = _try(lambda: _core.watch_cost_ns(pid))
     read, no_read = _try(lambda: _core.read_cost(pid))
     found = _exact(pid, (sites, no_sites), (watch, no_watch))
-    by_looks = _looks(*read) if read is not None else f"not mode read: {no_read}"
+    by_looks = _looks(pid, *read) if read is not None else f"not mode read: {no_read}"
     if not found.ok and read is not None:
         does = "`dbdyno trace record` reads waits, accurate to the time between two looks"
         return Outcome(True, f"{by_looks}; no exact times: {found.found}; to get them: {found.next}", does)
     return found._replace(found=f"{found.found}; {by_looks}")
 
 
-def _looks(look_ns: int, unmapped: str | None) -> str:
+def _looks(pid: int, look_ns: int, unmapped: str | None) -> str:
     """Return a text that says how the server's memory can be read, and what a missing capability would improve."""
     told = f"mode read, {look_ns / 1e3:.2f} us per look at all sessions"
     if unmapped is None:
         return told
-    return f"{told} by copying; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): about 0.1 us a look"
+    by = _WITH.format(*_owner(pid), "checkpoint_restore")
+    return f"{told} by copying; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): about 0.1 us a look ({by})"
 
 
 def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Outcome:
@@ -82,8 +86,7 @@ def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | Non
         return Outcome(
             True,
             f"mode watch, {watch / 1e3:.2f} us of CPU per event; not mode sites: {no_sites} ({kernel_settings()});"
-            " for mode"
-            f" sites: {_RIGHTS}",
+            f" for mode sites: {_PROBES}",
             "`dbdyno trace record --exact` times every wait of this server; rows, SQLSTATEs and the first milliseconds"
             " of sessions need mode sites, at a tenth of the CPU",
         )
@@ -99,10 +102,16 @@ def _try(ask: Callable[[], T]) -> tuple[T | None, str]:
 
 def _allowing_command(pid: int) -> str:
     """Return the command that allows more recording; it runs as the server's user, who needs no extra privileges."""
-    with contextlib.suppress(OSError, KeyError):
-        owner = pwd.getpwuid(Path(f"/proc/{pid}").stat().st_uid).pw_name
-        return f"sudo -u {owner} dbdyno trace record --mode watch ...; for mode sites: {_RIGHTS}"
-    return _RIGHTS
+    user, _ = _owner(pid)
+    return f"sudo -u {user} dbdyno trace record ...; for mode sites: {_PROBES}"
+
+
+def _owner(pid: int) -> tuple[str, str]:
+    """Return user and group of a process by name, or by number if one of them has no name."""
+    owner = Path(f"/proc/{pid}").stat()
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(owner.st_uid).pw_name, grp.getgrgid(owner.st_gid).gr_name
+    return str(owner.st_uid), str(owner.st_gid)
 
 
 def kernel_settings() -> str:
@@ -111,9 +120,8 @@ def kernel_settings() -> str:
         found = [f"perf_event_paranoid {_PARANOID.read_text().strip()}"]
     except OSError:
         return "a kernel without perf events"
-    lacking = _missing_capabilities()
-    if lacking:
-        found.append("without " + " and ".join(lacking))
+    if not _has_admin():
+        found.append("without CAP_SYS_ADMIN")
     if any(mark.exists() for mark in _CONTAINERS):
         found.append("in a container")
     if _LOCKDOWN.exists() and "[none]" not in _LOCKDOWN.read_text():
@@ -123,10 +131,7 @@ def kernel_settings() -> str:
     return ", ".join(found)
 
 
-def _missing_capabilities() -> list[str]:
-    """Return the capabilities needed for recording that this process does not have."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            has = int(line.split()[1], 16)
-            return [name for bit, name in _CAPABILITIES.items() if not has & (1 << bit | 1 << _ADMIN)]
-    return []
+def _has_admin() -> bool:
+    """Return True if this process has CAP_SYS_ADMIN, which allows probes on every kernel."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return any(line.startswith("CapEff:") and int(line.split()[1], 16) & 1 << _ADMIN for line in lines)

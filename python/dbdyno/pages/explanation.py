@@ -78,7 +78,8 @@ def _sentence(entry: Entry, total: Entry) -> str:
     if total.get("unit") == "ns" and amount is not None:
         span = _span(entry, sign=amount)
         told += [span] if span else []
-        return f"{fmt.duration(abs(amount))} ({'; '.join(told)}): {words}"
+        against = " in the opposite direction" if share is not None and share < 0 else ""
+        return f"{fmt.duration(abs(amount))}{against} ({'; '.join(told)}): {words}"
     return f"{told[0]}: {words}" if told else words
 
 

@@ -97,10 +97,21 @@ CORE = frozenset(COLUMNS) - {"line", "rows", *EXCLUSIVE, "misses", "plan_hash"} 
 """Columns that the core's own one-pass profile supports; all others are queried from an import."""
 
 
+_RECORDED = "'cpu_ns corrected_ns cut', 'holder within_ns cut'"
+"""Names of the parameters of timed waits and of waits read from memory, as recordings write them."""
+
+
+def parameter_names(alias: str) -> str:
+    """Return SQL for the names of a wait's parameters, separated by commas; recordings separate them by blanks."""
+    names = f"{alias}.parameters"
+    return f"(case when {names} in ({_RECORDED}) then replace({names}, ' ', ',') else {names} end)"
+
+
 def parameter(names: tuple[str, ...], table: str) -> str:
     """Return SQL for the value of the wait parameter that has one of these names."""
     if table != "waits":
         return "null"
     known = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
-    cases = " ".join(f"when split_part(t.parameters, ',', {at}) in ({known}) then t.p{at}" for at in (1, 2, 3))
+    given = parameter_names("t")
+    cases = " ".join(f"when split_part({given}, ',', {at}) in ({known}) then t.p{at}" for at in (1, 2, 3))
     return f"(case {cases} end)"

@@ -16,6 +16,7 @@ from typing import Any, TypedDict, cast
 from dbdyno.base.explanation import CausalExplanation, Cause, largest_causes, unexplained
 from dbdyno.base.json_types import JsonObject
 from dbdyno.trace import profile, statements, tree
+from dbdyno.trace.columns import parameter_names
 from dbdyno.trace.holders import LockWaits, describe_holders, holders
 from dbdyno.trace.page import page
 from dbdyno.trace.pivot import CPU, WITHIN
@@ -145,7 +146,7 @@ def _longest(traces: Traces, limit: int, condition: str = "", given: list[Any] |
     rows = traces.rows(
         f"""
         select w.elapsed_ns, w.started_ns, w.event, w.class, w.session, k.key as statement, k.text, w.p1, w.p2, w.p3,
-               w.parameters, w.object_id, c.kind as inside, w.file, w.line
+               {parameter_names("w")} as parameters, w.object_id, c.kind as inside, w.file, w.line
         from waits w left join keys k on k.statement is not distinct from w.statement
         left join calls c on c.call = w.call where {condition} {_QUIET}
         order by w.elapsed_ns desc, w.wait limit {int(limit)}

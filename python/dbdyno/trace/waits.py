@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject, TableRow
+from dbdyno.trace.columns import parameter_names
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Row, Traces
 
@@ -296,13 +297,13 @@ def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]
 
 def _longest(traces: Traces, limit: int) -> list[Row]:
     rows = traces.rows(
-        """
+        f"""
         select w.elapsed_ns, w.started_ns, w.event, w.session, w.statement, s.text, w.p1, w.p2,
-               w.p3, w.parameters, w.object_id, c.kind as inside, w.file, w.line, w.byte_offset
+               w.p3, {parameter_names("w")} as parameters, w.object_id, c.kind as inside, w.file, w.line, w.byte_offset
         from (select * from chosen order by elapsed_ns desc, wait limit $1) w
         left join statements s using (statement) left join calls c on c.call = w.call
         order by w.elapsed_ns desc, w.wait
-        """,
+        """,  # noqa: S608
         [limit],
     )
     return [row | {"file": traces.path_of(row["file"])} for row in rows]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.limits import Number
-from dbdyno.cli.parameters import FOLDER, PATH
+from dbdyno.cli.parameters import FOLDER
 from dbdyno.cli.trace.options import wait_for
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _PID_MOST = 1 << 22
 """Maximum process ID on Linux."""
+_ANY_PATH = click.Path(path_type=Path, readable=False)
+"""Path that this user may not be allowed to read: the error then says who may."""
 
 
 @click.command("record")
@@ -29,7 +31,7 @@ _PID_MOST = 1 << 22
     metavar="P",
     help="Process id of the postmaster, to record all sessions, or of a backend, to record only that session.",
 )
-@click.option("--datadir", type=PATH, metavar="DIR", help="The server's data folder.")
+@click.option("--datadir", type=_ANY_PATH, metavar="DIR", help="The server's data folder.")
 @click.option("--database", help="Record only sessions of this database.")
 @click.option("--user", help="Record only sessions of this user.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
@@ -76,8 +78,8 @@ def command(
     The server is neither changed nor restarted. By default dbdyno reads the server's memory, which stops nothing: the
     length of each wait is known to within the time between two looks. With --exact the kernel notes when the server's
     code begins and ends a wait, so every wait is recorded and exactly timed; this costs each backend about 1 us per
-    wait. Reading needs root or the server's own user, probes need root or CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno
-    doctor` lists what is allowed). All commands on traces can read the run.
+    wait. Reading needs root or the server's own user; probes need root, or CAP_SYS_ADMIN as that user. `dbdyno doctor
+    --target DSN` shows what is allowed. All commands on traces can read the run.
 
     \b
     dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now

@@ -64,6 +64,10 @@ def server_of(text: str) -> tuple[str, int]:
     Raises:
         TraceError: the text names no server.
     """
+    if "@" in text or "://" in text:
+        raise TraceError(
+            "a connection string is not the address of a server", where="--target", next_step="write only its HOST:PORT"
+        )
     host, colon, port = text.rpartition(":")
     if not colon or (":" in host and not host.startswith(("[", "/"))):
         host, port = text, str(_PORT)

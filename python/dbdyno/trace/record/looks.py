@@ -17,17 +17,18 @@ def look_warnings(report: JsonObject) -> list[str]:
         found.append(missed)
     if report.get("gaps"):
         found.append(
-            f"There were no looks in {report['gaps']:,} gaps, {report['gap_ns'] / 1e9:.3f} s in all, the longest"
-            f" {report['longest_ns'] / 1e6:.1f} ms: other programs had the processor. What changed in the gaps is "
-            "'unobserved' (table looks)."
+            f"There were no looks in {_count(report['gaps'], 'gap')}, {report['gap_ns'] / 1e9:.3f} s in all, the"
+            f" longest {report['longest_ns'] / 1e6:.1f} ms: other programs had the processor. What changed in the gaps"
+            " is 'unobserved' (table looks)."
         )
     if report.get("renewed"):
-        found.append(f"The server restarted {report['renewed']:,} times after a crash; sessions ended there.")
+        times = _count(report["renewed"], "time")
+        found.append(f"The server restarted {times} after a crash; sessions ended there.")
     textless = report.get("textless") or {}
     if textless.get("statements"):
         found.append(
-            f"{textless['statements']:,} statements ({textless['calls']:,} calls) are known only by their query ids:"
-            " each was over before a look."
+            f"The texts of {_count(textless['statements'], 'statement')} ({_count(textless['calls'], 'call')}) are not"
+            " known, only the query ids: each call ended before a look."
         )
     return found
 
@@ -36,17 +37,24 @@ def _resolution(report: JsonObject) -> str:
     period = report["period_ns"]
     asked = f" (asked for: {period / 1e3:,.0f})" if period else ""
     rate = f"one look every {report['mean_ns'] / 1e3:,.1f} us{asked}"
-    way = "" if report.get("is_mapped") else f" by copies ({report['unmapped']})"
+    way = ""
+    if not report.get("is_mapped"):
+        way = f" by copying its memory (mapping it needs CAP_CHECKPOINT_RESTORE: {report['unmapped']})"
     cores = report["looks_cpu_ns"] / max(report["elapsed_ns"], 1)
     return (
         f"The server was read, not stopped: {rate}{way}, {cores:.1%} of a core. A wait's length is known to p2 of it;"
-        " the time of all is unbiased, their number a lower bound. Time outside of waits counts as CPU, also where a"
-        " session waited for a processor; rows and SQLSTATEs are missing, and short calls of one statement may be one."
+        " the total time is unbiased, the number of waits is a lower bound. Time outside of waits counts as CPU, also"
+        " if the session waited for a processor. Rows and SQLSTATEs are missing, and several short calls of one"
+        " statement may count as one."
     )
 
 
 def _missed_events(report: JsonObject) -> str:
     """Return which events had more waits than were seen, by the estimate (docs/explanation/method.md)."""
     events = [one for one in report.get("events", []) if (one["estimate"] or one["seen"]) > _SHORT * one["seen"]]
-    told = [f"{one['event']} {one['seen']:,} seen, some {one['estimate']:,} there" for one in events[:_SHOWN]]
-    return f"Waits shorter than the time between two looks are seen by luck: {'; '.join(told)}." if told else ""
+    told = [f"{one['event']} {one['seen']:,} of about {one['estimate']:,}" for one in events[:_SHOWN]]
+    return f"Waits shorter than the time between two looks are seen only by chance: {'; '.join(told)}." if told else ""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

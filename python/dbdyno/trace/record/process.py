@@ -7,10 +7,11 @@ unrelated. So the local process must have the title of a backend and run in the 
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.base.dsn import without_secrets
+from dbdyno.base.dsn import MARIADB_URLS, without_secrets
 from dbdyno.base.errors import TraceError
 
 _ASK = """
@@ -20,6 +21,9 @@ select pg_backend_pid(),
 QUERY_OPTIONS = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
 """Connection options of sessions that query the server during a recording."""
 _TITLE = "postgres: "
+_PROGRAMS = ("postgres", "postmaster")
+"""Strings that occur in the name of a server's program; distributors put something before or after them."""
+_ENGINES = ("mariadb", "mysql")
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,18 @@ def _of_folder(folder: Path) -> int:
     path = folder / "postmaster.pid"
     try:
         first = path.read_text().splitlines()[0]
-        return int(first)
+        pid = int(first)
+        if not _is_server(pid):
+            raise TraceError(
+                f"no server runs in this data folder: its process {pid} has ended",
+                where=str(path),
+                next_step="start the server, or name another one",
+            )
+        return pid
+    except PermissionError as error:
+        raise TraceError(
+            "the data folder belongs to another user", where=str(path), next_step="run dbdyno as root, or as its owner"
+        ) from error
     except (OSError, ValueError, IndexError) as error:
         raise TraceError(
             f"no running server uses this data folder: {error}",
@@ -72,12 +87,18 @@ def _of_process(pid: int) -> ServerProcess:
         raise TraceError(
             f"process {pid} cannot be read: {error}", next_step="give the id of a running process of PostgreSQL"
         ) from error
+    if not _is_server(pid):
+        raise TraceError(
+            f"process {pid} ({_program(pid)}) is not PostgreSQL",
+            next_step="give the id of a running process of PostgreSQL, or name the server by --target or --datadir",
+        )
     return ServerProcess(pid, only=title.startswith(_TITLE))
 
 
 def _of_connection(dsn: str) -> int:
     import psycopg
 
+    _require_postgres(dsn)
     try:
         with contextlib.closing(
             psycopg.connect(dsn, connect_timeout=10, options=QUERY_OPTIONS, application_name="dbdyno")
@@ -91,6 +112,31 @@ def _of_connection(dsn: str) -> int:
             where=without_secrets(dsn),
             next_step="check the connection string, or name the server by --pid or --datadir",
         ) from error
+
+
+def _require_postgres(dsn: str) -> None:
+    """Raise `TraceError` unless this is a connection string of PostgreSQL; the message has no part of a malformed one.
+
+    libpq quotes the string that it cannot parse, with the password.
+    """
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    if dsn.startswith(MARIADB_URLS) or dsn in _ENGINES:
+        server = without_secrets(dsn) if dsn.startswith(MARIADB_URLS) else "mariadb://user@host/"
+        raise TraceError(
+            "only the waits of PostgreSQL can be recorded; those of MariaDB are sampled by queries",
+            where=without_secrets(dsn),
+            next_step=f"dbdyno snap watch --target {server}, or dbdyno snap top --target {server}",
+        )
+    try:
+        conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError) as error:
+        reason = re.sub(r'".*"', '"..."', str(error).strip(), flags=re.DOTALL)
+        raise TraceError(
+            f"--target is not a connection string of PostgreSQL: {reason}",
+            next_step="write --target postgresql://user@host/database, or name the server by --pid or --datadir",
+        ) from None
 
 
 def _require_local(pid: int, folder: str | None, dsn: str) -> None:
@@ -118,6 +164,17 @@ def _is_same_folder(folder: str, other: str) -> bool:
     with contextlib.suppress(OSError):
         return Path(folder).resolve().samefile(other)
     return folder == other
+
+
+def _is_server(pid: int) -> bool:
+    """Return True if the process exists and its program is called like PostgreSQL's."""
+    return any(name in _program(pid) for name in _PROGRAMS)
+
+
+def _program(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def _title(pid: int) -> str:

@@ -177,7 +177,7 @@ class Sampler(PostgresPoller):
                 self._memory = SessionMemory(self._target, conn, self._period_ns, self._seed)
                 self.source = Source(MEMORY)
             except TraceError as error:
-                self.source = Source(QUERIES, error.message.splitlines()[0])
+                self.source = Source(QUERIES, _refusal(error))
         else:
             self.source = Source(QUERIES)
         return conn
@@ -198,6 +198,12 @@ class Sampler(PostgresPoller):
             blocked = found[0] if found else None
         self._seen.add(sessions, blocked)
         self._looks += looks
+
+
+def _refusal(error: TraceError) -> str:
+    """Return why the server's memory is not read, and what would allow it, in one line."""
+    reason = error.message.splitlines()[0]
+    return f"{reason}; to read its memory, {error.next_step}" if error.next_step else reason
 
 
 def _identifier(conn: Connection) -> str:

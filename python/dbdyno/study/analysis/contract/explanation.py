@@ -41,7 +41,7 @@ class Explanation:
     high: float | None = documented_field()
     level: float | None = documented_field()
     blocks: int | None = documented_field()
-    causes: list[Reason] | None = documented_field("up to three, largest first, waits for the client last", Reason)
+    causes: list[Reason] | None = documented_field("up to six, largest first, waits for the client last", Reason)
     rest: float | None = documented_field("the part that the causes leave unexplained")
     rest_share: float | None = documented_field()
     withheld: str | None = documented_field("why no cause is named; empty if causes are searched for")

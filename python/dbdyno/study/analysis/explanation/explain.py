@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 LOOKS_LEAST = 100
 """Smallest number of times that an arm's sessions must have been sampled before its events are used."""
+REST_MOST = 0.05
+"""Unexplained share above which causes smaller than `LEAST_SHARE` are named, too."""
+SMALL_SHARE = 0.02
+"""Minimum share of such a cause."""
+CAUSES_MOST = 6
+"""Maximum number of causes with such causes."""
 BLOCKS_LEAST = 4
 """Smallest number of blocks from which an interval is computed."""
 _OWN = {
@@ -215,26 +221,37 @@ def _per_transaction(sides: tuple[Side, Side], name: str) -> tuple[float, float]
 
 
 def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> list[Cause]:
-    """Return the causes that are certain and large enough, largest first; the client's time after the server's."""
+    """Return the causes that are certain and large enough, largest first; the client's time after the server's.
+
+    If they leave more than `REST_MOST` unexplained, smaller ones follow, and ones that work against the difference.
+    """
     groups = _groups(split.events, reasons(pair) if pair is not None else [])
     amounts, errors = split.amount([group for _, group in groups])
     lows, highs = _interval(amounts, errors, split.blocks, level)
+    shares = amounts / amount
+    certain = [at for at in range(len(groups)) if lows[at] > 0 or highs[at] < 0]
 
     def rank(at: int) -> tuple[bool, float]:
         reason, group = groups[at]
         # On a shared machine the client is faster, too, if the server does less: a consequence, not a cause.
-        return reason is None and kind_of(split.events[group[0]]) == "network", -(amounts[at] / amount)
+        return reason is None and kind_of(split.events[group[0]]) == "network", -shares[at]
 
-    ranked = sorted(range(len(groups)), key=rank)
-    found: list[Cause] = []
-    for at in ranked:
-        share = float(amounts[at] / amount)
-        certain = lows[at] > 0 or highs[at] < 0
-        if share < LEAST_SHARE or not certain or len(found) == MOST:
-            continue
-        reason, group = groups[at]
-        found.append(_cause(split, pair, reason, group, (float(amounts[at]), float(lows[at]), float(highs[at])), share))
-    return found
+    chosen = sorted((at for at in certain if shares[at] >= LEAST_SHARE), key=rank)[:MOST]
+    others = [at for at in certain if at not in chosen and abs(shares[at]) >= SMALL_SHARE]
+    for at in sorted(others, key=lambda one: -abs(shares[one])):
+        rest = 1 - sum(shares[one] for one in chosen)
+        reason, _ = groups[at]
+        if (
+            abs(rest) > REST_MOST
+            and shares[at] * rest > 0
+            and (rest > 0 or reason is None)
+            and len(chosen) < CAUSES_MOST
+        ):
+            chosen.append(at)
+    return [
+        _cause(split, pair, *groups[at], (float(amounts[at]), float(lows[at]), float(highs[at])), float(shares[at]))
+        for at in sorted(chosen, key=rank)
+    ]
 
 
 _TOGETHER = ("lock", "workers")

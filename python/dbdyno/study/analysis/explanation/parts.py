@@ -57,6 +57,12 @@ select sum(value)::double
 from metrics where source in ('probes', 'watchpoints') and metric = 'cost' and block in (select unnest($1::int[]))
 """
 
+_RECORDED = """
+select bool_or(source = 'looks') from metrics
+where source in ('probes', 'watchpoints', 'looks') and metric = 'cost' and block in (select unnest($1::int[]))
+"""
+"""Whether the waits of the blocks were read; null if they were not recorded. It is known also without a wait."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -151,7 +157,10 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
         sums[:, places[block]] = [value or 0.0 for value in values]
     rows = connection.execute(_WAITS, [arm.name, listed]).fetchall() if has_table(connection, "waits") else []
     events = tuple(dict.fromkeys((row[1], row[2]) for row in rows))
-    exact = bool(rows) and all(row[5] for row in rows)
+    exact, read = all(row[5] for row in rows), all(row[6] for row in rows)
+    if not rows:
+        recorded = _reads_without_a_wait(connection, listed)
+        exact, read = recorded is not None, bool(recorded)
     weights = np.zeros((len(places), len(events)))
     for block, kind, event, _, spent, *_ in rows:
         weights[places[block], events.index((kind, event))] += spent
@@ -182,9 +191,17 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
         cpu_count,
         probes_ns or 0.0,
         watchpoints,
-        read=exact and all(row[6] for row in rows),
+        read=exact and read,
         programs=programs,
     )
+
+
+def _reads_without_a_wait(connection: Any, blocks: list[int]) -> bool | None:
+    """Return True if the waits of these blocks were read, False if they were timed, None if they were not recorded."""
+    if not has_table(connection, "metrics"):
+        return None
+    [(found,)] = connection.execute(_RECORDED, [blocks]).fetchall()
+    return None if found is None else bool(found)
 
 
 def _billed_resources(arm: ArmMeasures) -> Array:
