@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from dbdyno.study.prediction.costs import CLIENT_SHARE, MOST_ON_TWO, _client_share
+from dbdyno.study.prediction.costs import CLIENT_SHARE, LEAST_US, MOST_ON_TWO, _client_share, _per_kb
 from dbdyno.study.prediction.mariadb import cpu_us
 from dbdyno.study.prediction.modes import (
     FASTEST,
@@ -85,6 +85,25 @@ def test_without_a_gap_the_client_tells_how_many_round_trips_used_two_cores(shar
 def test_a_client_that_started_no_core_keeps_all_its_time():
     assert _client_share(cast("Any", _times(16.0, share=0.0)), {}, 5.0, 15.0) == (5.0, 0.0)
     assert _client_share(cast("Any", _times(16.0, share=0.0)), {}, 500.0, 15.0)[1] == MOST_ON_TWO
+
+
+def test_a_steep_slope_of_the_log_leaves_no_negative_times():
+    """The client's CPU time came out below 0 on a busy machine, and the model refused it."""
+    kb = np.linspace(1.0, 60.0, 400)
+    times_us = 10.0 + 4.0 * kb
+    times_us[::10] = 20.0  # faster than the log of their sizes by the slope of all others
+    rows = np.arange(800)
+    calls = {
+        "kind": np.where(rows % 2 == 0, "exec", "commit"),
+        "statement": np.where(rows % 2 == 0, "insert", ""),
+        "session": np.zeros(800),
+        "redo_bytes": np.where(rows % 2 == 1, np.repeat(kb * 1024.0, 2), -1.0),
+        "elapsed_ns": np.repeat(times_us, 2) * 1e3,
+    }
+    steps = SimpleNamespace(statements=["insert"], scripts=[{"steps": [{"statement": 0, "wal_bytes": [1]}]}])
+    insert, _, sized_us = _per_kb(cast("Any", SimpleNamespace(steps=steps, calls=calls)))
+    assert float((times_us - insert.value * kb).min()) < -50.0
+    assert float(sized_us[0].min()) == LEAST_US
 
 
 def test_sized_statements_have_their_times_without_the_log():

@@ -56,7 +56,7 @@ CLIENT_INSIDE = 0.62
 """Share of the client's CPU time that is within the timed part of the round trip."""
 CLIENT_FROM = "half of the fastest round trip on one core, as in traces of selects on an Intel Xeon"
 LEAST_US = 0.5
-"""Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
+"""Minimum time of a statement and delay of a round trip [us]; smaller values are artefacts of dividing the time."""
 LEAST = 30
 """Minimum number of measured times of a statement for computing quantiles."""
 WRITE_PER_KB = 0.4
@@ -319,7 +319,8 @@ def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Float
     per_kb, low, high = found
     how = "slope of a statement's time over its log size"
     parameter = Parameter("insert_us_per_kb", per_kb, MEASURED, how, low, high, "us/KB")
-    return parameter, float(kb.mean()), {sized[0]["statement"]: times_us - per_kb * kb}
+    # A busy machine makes the slope steep, and the times without the log smaller than any statement can be.
+    return parameter, float(kb.mean()), {sized[0]["statement"]: np.maximum(times_us - per_kb * kb, LEAST_US)}
 
 
 def _shared_out(observation: Observation, server_us: float, flush_us: float) -> list[float]:
