@@ -23,8 +23,8 @@ use crate::{RecordError, Trap};
 const RING_PAGES: usize = 512;
 const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
 
-const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and CAP_SYS_PTRACE; or record with --mode watch \
-                        as the server's own user; `dbdyno doctor` says what is allowed here";
+const BY_RIGHT: &str = "run dbdyno as root, or as the server's own user with CAP_SYS_ADMIN; or record with --mode watch as \
+                        the server's own user; `dbdyno doctor` says what is allowed here";
 
 const WATCHED: &str = "another `dbdyno trace record --mode watch` watches a server of this program, and probes are never \
                        set beside watchpoints";

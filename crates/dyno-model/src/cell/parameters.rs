@@ -139,7 +139,7 @@ parameters! {
         destages: u64 = 48, from "assumed: some a disk", in 1.0..=1e6;
         /// number of lines from disk that are written into the cache at once
         populates: u64 = 1,
-            from "assumed: one stream a cell; looked for after the first scan with KEEP had cost nothing", in 1.0..=1e6;
+            from "assumed: one stream per cell; chosen because the first scan with KEEP cost nothing before", in 1.0..=1e6;
         /// memory for lines from disk that are not on flash yet; when it is full, reads of KEEP segments wait, other
         /// lines are not stored
         populate_mb: u64 = 64,

@@ -83,7 +83,7 @@ pub const CACHING: Parameter = parameter(
     "Oracle: CELL_FLASH_CACHE, default by default",
 );
 pub const STORAGE: [Parameter; 3] = [
-    parameter("redo", "where redo lies: every member of a log group is written", "the machine"),
+    parameter("redo", "where redo is stored: every member of a log group is written", "the machine"),
     parameter("data", "where data files lie; several are laid end to end", "the machine"),
     parameter("temp", "where sorts spill to; without it, where data files lie", "the machine"),
 ];

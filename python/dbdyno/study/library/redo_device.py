@@ -63,7 +63,7 @@ STUDY = Study(
     found_there="With redo blocks of 512 bytes flash was about 4 times slower at 1 session and "
     "almost 20 times at 10. The source has no other figures.",
     factors=(
-        Factor("redo", "where redo lies: devices of the machine, base first", "log_sas,log_flash"),
+        Factor("redo", "where redo is stored: devices of the machine, base first", "log_sas,log_flash"),
         Factor("sessions", "concurrent sessions", "1,10"),
         REDO_BYTES,
     ),
