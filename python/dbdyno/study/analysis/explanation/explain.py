@@ -241,6 +241,7 @@ def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> lis
     for at in sorted(others, key=lambda one: -abs(shares[one])):
         rest = 1 - sum(shares[one] for one in chosen)
         reason, _ = groups[at]
+        # A reason says why an arm is slower, so it cannot name what works against the difference.
         if (
             abs(rest) > REST_MOST
             and shares[at] * rest > 0
