@@ -30,8 +30,7 @@ from typing import Any
 from figures import dbdyno, figure, lacks, parse
 
 from dbdyno.base.errors import DeviceError
-from dbdyno.device.catalogue import device_of
-from dbdyno.device.mounts import check_machine, mount_folder
+from dbdyno.device.mounts import check_machine
 from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_data_device, with_device
@@ -154,31 +153,23 @@ FILES = ("reads", "zipf", "spills")
 """Loads of data files: these alone are on the place, which the plan names."""
 
 
-@contextlib.contextmanager
-def at(place: str, work: Path) -> Iterator[Path]:
-    """A folder on a place, for the server's files."""
-    folder, back = work / f"on-{place}", work / f"below-{place}"
-    folder.mkdir(exist_ok=True)
+def on_place(place: str, load: str) -> str:
+    """The lines of a plan that put the server's files, or its data files alone, on a place."""
     if place == OWN:
-        folder.chmod(0o777)
-        yield folder
-        return
-    back.mkdir(exist_ok=True)
-    back.chmod(0o777)
-    toml = device_of(place).machine.toml
-    with mount_folder({"device": place, "toml": toml, "folder": str(folder), "back": str(back)}) as mount:
-        if not mount.status()["floor_ns"]:
-            lacks(f"the mount of {place} does not take the time of the device")
-        yield folder
+        return ""
+    files = f'{{data = "{place}", direct_io = true}}' if load in FILES else f'"{place}"'
+    return f"[target]\ndevice = {files}\n"
 
 
-def run(plan: str, folder: Path, work: Path, name: str) -> Path:
-    """Runs a plan with the embedded server's files in a folder, unless it has been run; the run's folder."""
-    file, out = work / f"{name}.toml", work / f"runs-{name}"
+def run(plan: str, work: Path, name: str) -> Path:
+    """Runs a plan, unless it has been run; the run's folder."""
+    file, out, servers = work / f"{name}.toml", work / f"runs-{name}", work / "servers"
     if list(out.glob("*/analysis.json")):
         return next(path.parent for path in out.glob("*/manifest.json"))
+    servers.mkdir(exist_ok=True)
+    servers.chmod(0o777)
     file.write_text(plan)
-    done = dbdyno("run", str(file), "--out", str(out), TMPDIR=str(folder))
+    done = dbdyno("run", str(file), "--out", str(out), TMPDIR=str(servers))
     if done.returncode not in (0, 1):
         lacks(f"{name}: {done.stderr.strip()[-600:]}")
     return next(path.parent for path in out.glob("*/manifest.json"))
@@ -291,12 +282,8 @@ def everything(places: list[str], given: Any, work: Path) -> list[Pair]:
         for load in given.loads.split(","):
             plan = LOADS[load]
             draw = random.Random(f"{given.seed} {place} {load}")
-            text = plan(draw, given.arms, given.blocks, given.turn)
-            below = OWN if load in FILES else place
-            if load in FILES and place != OWN:
-                text += f'[target]\ndevice = {{data = "{place}", direct_io = true}}\n'
-            with at(below, work) as folder:
-                runs[place, load] = run(text, folder, work, f"{place}-{load}")
+            text = plan(draw, given.arms, given.blocks, given.turn) + on_place(place, load)
+            runs[place, load] = run(text, work, f"{place}-{load}")
             machines[place, load] = fitted(runs[place, load])
             (work / f"{place}-{load}-machine.toml").write_text(machines[place, load])
             own = list(pairs(runs[place, load], machines[place, load], place, place, load))

@@ -63,11 +63,8 @@ def main() -> None:
     with working_folder(given) as work:
         for place in places:
             draw = random.Random(f"{given.seed} {place} MariaDB")
-            folder = work / "servers"
-            folder.mkdir(exist_ok=True)
-            folder.chmod(0o777)
             text = commits(place, draw, given.arms, given.blocks, given.turn)
-            path = run(text, folder, work, f"{place}-mariadb")
+            path = run(text, work, f"{place}-mariadb")
             machine = fitted(path)
             (work / f"{place}-mariadb-machine.toml").write_text(machine)
             found += list(pairs(path, machine, place, place, "commits on MariaDB"))

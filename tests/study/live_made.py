@@ -60,7 +60,7 @@ settings = {{synchronous_commit = "off"}}
 
 @dataclass(frozen=True)
 class Truth:
-    """Costs of the server [us]; log of a commit [bytes]."""
+    """Costs of the server [us]; log of a commit [bytes]; the modelled device below its files, if one was mounted."""
 
     server_us: float = 120.0
     client_us: float = 8.0
@@ -71,6 +71,7 @@ class Truth:
     wal_bytes: float = 600.0
     rows: int = 1_000_000
     fidelity: str = "exact"
+    mounted: str = ""
 
 
 def manifest_of(
@@ -117,6 +118,9 @@ def live_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, tran
     facts = {"version_num": 150018, "host_cpus": 4, "settings": [{"name": "wal_writer_delay", "value": "100ms"}]}
     about, manifest = manifest_of("postgres", "host=here", facts, plan, (seed, blocks))
     manifest["switch"] = "slices"
+    if truth.mounted:
+        volume = {"target": "host=here", "carries": "data and log", "device": truth.mounted, "settings": {}}
+        manifest["volumes"] = [{**volume, "title": "", "direct_io": False, "polls": False, "floor_ns": 0}]
     run = new_run(folder, "made", manifest, name="made")
     for block in range(blocks):
         _block(run, random_, truth, block, transactions, about)

@@ -10,7 +10,7 @@ from live_made import CALLS, METRICS, _rest, _write, manifest_of
 
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.prediction.costs import CLIENT_INSIDE
+from dbdyno.study.prediction.costs import CLIENT_INSIDE, COLD_US
 
 SIZES = (100, 2_000, 8_000)
 SCRIPT = "begin;\\ninsert into t (text) values (repeat('x', {size}));\\ncommit;\\n"
@@ -82,7 +82,9 @@ def _block(run: Run, dice: random.Random, truth: Truth, block: int, transactions
                 now += length
             row = (arm["name"], block, number, 0, "transaction", str(size), None, started, now - started, 1)
             calls.append((*row, *_rest()))
-        on_cpu = round(transactions * (truth.server_us + truth.flush_us * (method != "0")) * 1_000)
+        # Each statement, and a commit's return from its sync, finds its core idle.
+        reload_us = COLD_US * (len(statements) + 1)
+        on_cpu = round(transactions * (truth.server_us + reload_us + truth.flush_us * (method != "0")) * 1_000)
         report = {"arm": number, "transactions": transactions, "errors": 0, "retries": 0, "skipped": 0}
         report |= {"busy_ns": now - begin, "lag_max_ns": 0, "first_error": None}
         reports.append(report | {"user_ns": on_cpu // 4, "system_ns": on_cpu - on_cpu // 4, "on_cpu_ns": on_cpu})

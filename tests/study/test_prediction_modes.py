@@ -8,7 +8,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from dbdyno.study.prediction.costs import CLIENT_SHARE, LEAST_US, MOST_ON_TWO, _client_share, _per_kb
+from dbdyno.study.prediction.costs import (
+    CLIENT_COLD_US,
+    CLIENT_SHARE,
+    LEAST_US,
+    MOST_ON_TWO,
+    _client_share,
+    _per_kb,
+)
 from dbdyno.study.prediction.mariadb import cpu_us
 from dbdyno.study.prediction.modes import (
     FASTEST,
@@ -70,7 +77,7 @@ def _times(*medians_us: float, share: float, seed: int = 3) -> SimpleNamespace:
 def test_without_a_gap_the_client_tells_how_many_round_trips_used_two_cores(share: float):
     observation: Any = _times(16.0, 40.0, share=share)
     fast_us = float(np.quantile(observation.elapsed_us("statement 0", "exec"), FASTEST))
-    own_us, found = _client_share(observation, {}, CLIENT_SHARE * fast_us + share * 15.0, 15.0)
+    own_us, found = _client_share(observation, {}, CLIENT_SHARE * fast_us + share * (15.0 + CLIENT_COLD_US), 15.0)
     assert own_us == pytest.approx(CLIENT_SHARE * 16.0, rel=0.05)
     assert found == pytest.approx(share, abs=1e-9)
     modes = modes_by_share(observation, {}, found)
@@ -91,19 +98,35 @@ def test_a_steep_slope_of_the_log_leaves_no_negative_times():
     """The client's CPU time came out below 0 on a busy machine, and the model refused it."""
     kb = np.linspace(1.0, 60.0, 400)
     times_us = 10.0 + 4.0 * kb
-    times_us[::10] = 20.0  # faster than the log of their sizes by the slope of all others
-    rows = np.arange(800)
+    times_us[::10] = 1.0  # faster than the log of their sizes by the slope of all others
+    insert, _, sized_us = _per_kb(_sized(kb, times_us))
+    assert float((times_us - insert.value * kb).min()) < -50.0
+    assert float(sized_us[0].min()) == LEAST_US
+
+
+def test_times_that_vary_with_the_size_of_the_log_do_not_hide_those_of_the_statement():
+    """A client came out at 3 us for a round trip instead of 9, and three of four statements at 3.7 us of CPU."""
+    random = np.random.default_rng(54)
+    kb = random.uniform(1.0, 64.0, 4_000)
+    times_us = 40.0 + 4.0 * kb * random.lognormal(0.0, 0.3, len(kb))
+    insert, _, sized_us = _per_kb(_sized(kb, times_us))
+    assert float(np.quantile(times_us - insert.value * kb, FASTEST)) < -20.0
+    assert float(np.quantile(sized_us[0], FASTEST)) == pytest.approx(35.0, abs=5.0)
+    assert float(np.median(sized_us[0])) == pytest.approx(40.0, abs=3.0)
+
+
+def _sized(kb: np.ndarray, times_us: np.ndarray) -> Any:
+    """Return an observation of one session whose statement writes log of these sizes in these times, then commits."""
+    rows = np.arange(2 * len(kb))
     calls = {
         "kind": np.where(rows % 2 == 0, "exec", "commit"),
         "statement": np.where(rows % 2 == 0, "insert", ""),
-        "session": np.zeros(800),
+        "session": np.zeros(len(rows)),
         "redo_bytes": np.where(rows % 2 == 1, np.repeat(kb * 1024.0, 2), -1.0),
         "elapsed_ns": np.repeat(times_us, 2) * 1e3,
     }
     steps = SimpleNamespace(statements=["insert"], scripts=[{"steps": [{"statement": 0, "wal_bytes": [1]}]}])
-    insert, _, sized_us = _per_kb(cast("Any", SimpleNamespace(steps=steps, calls=calls)))
-    assert float((times_us - insert.value * kb).min()) < -50.0
-    assert float(sized_us[0].min()) == LEAST_US
+    return SimpleNamespace(steps=steps, calls=calls)
 
 
 def test_sized_statements_have_their_times_without_the_log():

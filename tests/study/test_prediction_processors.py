@@ -13,7 +13,7 @@ from live_made import Truth, live_run
 from dbdyno.evidence.run import find_run
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.commits import SERVED_BY_MOUNT_US, SERVED_US, SYNC_REQUESTS, served_parameters
-from dbdyno.study.prediction.costs import CLIENT_LEAST, CLIENT_SHARE, _client_and_wake
+from dbdyno.study.prediction.costs import CLIENT_COLD_US, CLIENT_LEAST, CLIENT_SHARE, _client_and_wake
 from dbdyno.study.prediction.fit import calibrate
 from dbdyno.study.prediction.match import CLOSE, HALT_US, Devices, _halt, match
 from dbdyno.study.prediction.modes import Modes
@@ -129,7 +129,7 @@ def test_what_a_client_uses_beyond_a_round_trip_on_one_core_starts_idle_cores() 
     modes: list[Modes | None] = [Modes(12.0, 40.0, 0.5), Modes(30.0, 60.0, 0.5)]
     client_us, wake_us = client_and_wake(modes, 17.0)
     assert client_us == pytest.approx(CLIENT_SHARE * 12.0)
-    assert client_us + 0.5 * wake_us == pytest.approx(17.0)
+    assert client_us + 0.5 * (wake_us + CLIENT_COLD_US) == pytest.approx(17.0)
 
 
 def test_without_modes_the_start_of_a_core_is_the_measured_one() -> None:

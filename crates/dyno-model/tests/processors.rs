@@ -120,12 +120,46 @@ fn where_a_halted_processor_is_not_idle_a_process_joins_its_waker_after_a_long_p
 }
 
 #[test]
+fn a_server_on_an_idle_processor_loads_its_data_again_in_each_statement() {
+    for seed in 0..8 {
+        let mut parameters = computing(1.0, constant(100.0));
+        (parameters.client_us, parameters.client_wake_us, parameters.cold_us) = (20.0, 50.0, 30.0);
+        (parameters.scheduler.pulls, parameters.scheduler.searches) = (0.0, 0.0);
+        let found = seeded(seed, &parameters, 1, 400);
+        let each_us = |ns: u64| ns as f64 / found.transactions as f64 / 1e3;
+        // The client starts a processor unless it shares the server's.
+        let apart = each_us(found.client_cpu_ns) > 60.0;
+        near(each_us(found.server_cpu_ns), if apart { SERVICE_US + 30.0 } else { SERVICE_US }, 2e-3);
+    }
+}
+
+#[test]
 fn the_time_between_turns_does_not_count() {
     let mut parameters = computing(1.0, constant(0.0));
     parameters.turn_ms = 5.0;
     let found = outcome(&parameters, 2, 20_000);
     near(rate(&found), 2e6 / SERVICE_US, 1e-2);
     assert!(found.latencies_ns.iter().all(|&ns| ns == 100_000));
+}
+
+/// Runs in turns of 30 ms, in which a sync takes 20 ms and the buffers hold the log of 128 transactions.
+#[test]
+fn each_turn_begins_with_empty_buffers_of_the_log() {
+    let parameters = PostgresParameters {
+        turn_ms: 30.0,
+        synchronous_commit: false,
+        wal_buffers_kb: 1_024.0,
+        wal_writer_delay_ms: 1.0,
+        statements: vec![Statement { user_us: 1.0, wal_bytes: 8_152.0, ..Statement::default() }],
+        ..computing(1.0, constant(0.0))
+    };
+    let simulation = Simulation::new(2_026);
+    let device: Rc<dyn Device> = station(&simulation, "log", 1, (constant(1.0), constant(20_000.0)));
+    let found = run(&simulation, &parameters, &device, &load(1, 10_000, vec![step(None, true)])).unwrap();
+    // A turn fills the buffers at its begin and after the first sync, and ends after the second one.
+    near(rate(&found), 2.0 * 128.0 / 0.040, 0.03);
+    let log = found.stations.iter().find(|station| station.name == "log").unwrap();
+    near(log.utilisation, 1.0, 0.03);
 }
 
 #[test]

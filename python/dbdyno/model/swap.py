@@ -32,17 +32,25 @@ def with_data_device(machine: str, name: str) -> str:
     return kept.rstrip("\n") + f"\n\n{device}\n{where}"
 
 
-def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None = None) -> tuple[str, str]:
-    """Return the name of the part that holds data, and the sections of a built-in device; each name gets the prefix.
+def renamed_device(
+    name: str, prefix: str, settings: Mapping[str, object] | None = None, *, files: str = "data"
+) -> tuple[str, str]:
+    """Return the name of the part that holds some files, and a built-in device's sections; each name gets the prefix.
+
+    Args:
+        name: Name of the device.
+        prefix: Prefix of the names of its parts.
+        settings: Values of its parameters that replace those of the catalogue.
+        files: `data`, or `redo` for the log.
 
     Raises:
         ModelError: there is no such device, or a setting names no parameter of it.
     """
     text = _text(name)
-    data = _value(tomllib.loads(text)["storage"]["data"])
+    data = _value(tomllib.loads(text)["storage"][files])
     if not isinstance(data, str):
         raise ModelError(
-            f"the data of {name} is on several parts", next_step="choose a device whose data is on one part"
+            f"the {files} of {name} is on several parts", next_step=f"choose a device whose {files} is on one part"
         )
     parts = re.findall(r"(?m)^\[devices\.([\w-]+)\]", text)
     text = _without(_sections(text), ("storage",)).strip("\n") + "\n"

@@ -148,10 +148,8 @@ impl Cores {
         });
         let ns = |ms: f64| whole_ns(ms * 1e6);
         let (slice_ns, hot_ns) = (ns(parameters.slice_ms).max(1), ns(parameters.hot_ms));
-        let balance_ns = ns(parameters.balance_ms).max(1);
-        let sibling_factor = parameters.sibling_factor;
-        let (sim, place) = (sim.clone(), sim.place("a core"));
-        let idle_balance_ns = ns(parameters.idle_balance_ms).max(1);
+        let (balance_ns, idle_balance_ns) = (ns(parameters.balance_ms).max(1), ns(parameters.idle_balance_ms).max(1));
+        let (sim, place, sibling_factor) = (sim.clone(), sim.place("a core"), parameters.sibling_factor);
         Self(Rc::new(Inner { sim, place, slice_ns, hot_ns, balance_ns, idle_balance_ns, sibling_factor, state }))
     }
 
@@ -172,6 +170,16 @@ impl Cores {
         let core = state.dice.below(all) as usize;
         seat.core.set(core);
         seat.core_before.set(core);
+    }
+
+    /// Returns the average number of busy cores, as Linux computes it.
+    pub fn average_busy(&self) -> f64 {
+        self.0.state.borrow().busy.at(self.0.sim.now_ns())
+    }
+
+    /// Sets the average number of busy cores.
+    pub fn set_average_busy(&self, average: f64) {
+        self.0.state.borrow_mut().busy.set(average, self.0.sim.now_ns());
     }
 
     /// Returns the statistics of the cores.
@@ -209,6 +217,7 @@ impl Cores {
         let idle = state.cores[core].running.is_none();
         if idle {
             seat.starting.set(true);
+            seat.cold.set(true);
             state.next(inner, core, now_ns);
         } else {
             state.preempt(inner, seat, now_ns);

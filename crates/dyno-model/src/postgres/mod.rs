@@ -20,8 +20,8 @@
 //! **Processors.** Client threads and server processes share the cores, each of which has a run queue (`cores`): if
 //! there are more sessions than cores, they queue. A process that is woken onto an idle core starts after a random time
 //! (`delay`, half of it at the server and half at the client of a round trip), and its waker spends CPU time on that.
-//! On a busy core the process only waits for the core. A server process or a client's thread that returns to a core on
-//! which others have run in the meantime loads its data into the core's cache again.
+//! On a busy core the process only waits for the core. A server process or a client's thread that returns to a core
+//! that was idle, or on which others have run in the meantime, loads its data into the core's cache again.
 //!
 //! | module | what |
 //! |---|---|

@@ -112,9 +112,9 @@ parameters! {
         client_wake_us: f64 = 0.0, from "none: it is in the costs of a round trip";
         /// part of the CPU times of client and server that is computed after a message was sent, before going to sleep
         tail_us: f64 = 0.0, from "none: a process sleeps as soon as it has sent";
-        /// CPU time of a server process to reload its data into the core's cache after others ran there
+        /// CPU time of a server process to reload its data into the cache of a core that was idle or that others used
         cold_us: f64 = 0.0, from "none: it is in the costs of statements";
-        /// CPU time of a client thread to reload its data into the core's cache after others ran there
+        /// CPU time of a client thread to reload its data into the cache of a core that was idle or that others used
         client_cold_us: f64 = 0.0, from "none: it is in the costs of a round trip";
         /// CPU time of the client per round trip
         client_us: f64 = 10.0, from ASSUMED;

@@ -104,8 +104,8 @@ struct Tail {
 }
 
 impl Process {
-    /// Creates a sleeping process that adds its times to `account`; after others have run on its core, it computes for
-    /// `cold_ns` more.
+    /// Creates a sleeping process that adds its times to `account`; if its core was idle or others have run there, it
+    /// computes for `cold_ns` more.
     pub fn new(sim: &Sim, cores: &Cores, account: &Rc<RefCell<Account>>, cold_ns: u64) -> Self {
         Self {
             sim: sim.clone(),
@@ -123,8 +123,8 @@ impl Process {
         self
     }
 
-    /// Returns true if the process started on a core where others had run since its last run; only the first call
-    /// returns true.
+    /// Returns true if the process started on a core that was idle, or where others had run since its last run; only
+    /// the first call returns true.
     pub fn take_cold(&self) -> bool {
         self.seat.take_cold()
     }

@@ -33,8 +33,8 @@ pub(super) struct Seat {
     pub arrived_ns: Cell<u64>,
     /// Time at which the process last ran [ns].
     pub ran_ns: Cell<u64>,
-    /// True if others have run on the core since the process last ran, so that its data are no longer in the core's
-    /// cache.
+    /// True if others have run on the core since the process last ran, or if the core was idle: the process's data are
+    /// no longer in the core's cache.
     pub cold: Cell<bool>,
     /// True if the process must stop computing and check its state: the other hyperthread has started or stopped, or
     /// another process preempts this one.
@@ -75,8 +75,8 @@ impl Seat {
         self.running.get()
     }
 
-    /// Returns true if the process started on a core where others had run since its last run; only the first call
-    /// returns true.
+    /// Returns true if the process started on a core that was idle, or where others had run since its last run; only
+    /// the first call returns true.
     pub fn take_cold(&self) -> bool {
         self.cold.replace(false)
     }

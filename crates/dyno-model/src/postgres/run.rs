@@ -131,7 +131,7 @@ pub fn run_on(
         rows: Rows::new(sim),
         files: Files::new(sim, parameters, devices),
         scripts: load.scripts.iter().map(prepared).collect(),
-        turns: Turns::new(sim, whole_ns(parameters.turn_ms * 1e6), u64::from(load.sessions)),
+        turns: Turns::new(sim, &cpu, &wal, whole_ns(parameters.turn_ms * 1e6), u64::from(load.sessions)),
         progress: Progress::default(),
     });
     let used = threads(parameters, load).min(u64::from(load.sessions)).max(1);
@@ -174,7 +174,10 @@ pub fn run_on(
         simulation.run_until(simulation.now_ns() + LOOK_NS)?;
     }
     let mut outcome = before.outcome(simulation, &accounts, &wal);
+    let whole_ns = outcome.elapsed_ns;
     outcome.elapsed_ns -= shared.turns.rested_ns() - rested_ns;
+    let share = outcome.elapsed_ns as f64 / whole_ns as f64;
+    let station = |report| station(report, share);
     outcome.transactions = shared.progress.done.get() - done;
     outcome.latencies_ns = shared.progress.latencies_ns.take();
     let of_devices = devices.each().into_iter().flat_map(|device| device.reports());
@@ -266,12 +269,13 @@ impl Before {
     }
 }
 
-fn station(report: StationReport) -> StationSum {
+/// Returns the statistics of a station, whose requests came in a share of the time; the rest were rests between turns.
+fn station(report: StationReport, share: f64) -> StationSum {
     StationSum {
         name: report.name,
         servers: report.servers,
-        utilisation: report.utilisation,
-        present: report.present_mean,
+        utilisation: (report.utilisation / share).min(1.0),
+        present: report.present_mean / share,
         completions: report.departures,
         sojourn_ns: report.sojourn_ns_mean,
     }

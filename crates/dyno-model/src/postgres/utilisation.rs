@@ -34,7 +34,13 @@ impl Utilisation {
         (self.cores * (1.0 - (load * load).min(1.0))) as usize
     }
 
-    fn at(&self, now_ns: u64) -> f64 {
+    /// Sets the average number of busy cores.
+    pub fn set(&mut self, average: f64, now_ns: u64) {
+        (self.average, self.since_ns) = (average, now_ns);
+    }
+
+    /// Returns the average number of busy cores.
+    pub fn at(&self, now_ns: u64) -> f64 {
         let passed_ns = (now_ns - self.since_ns) as f64;
         self.busy + (self.average - self.busy) * libm::exp2(-passed_ns / HALF_LIFE_NS)
     }

@@ -169,6 +169,11 @@ impl Wal {
         self.0.counts.get()
     }
 
+    /// Returns true if the log of all commits that did not wait for it is flushed.
+    pub fn is_flushed(&self) -> bool {
+        self.0.flushed.get() >= self.0.writer.commit.get()
+    }
+
     /// Counts a commit.
     pub fn commit(&self) {
         self.count(|counts| counts.commits += 1);

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 AS_MUCH = "assumed: the same as to start an idle core"
-COLD_US = 10.0
-"""Additional CPU time of a statement if several sessions share the cores [us]."""
+COLD_US = 8.0
+"""Additional CPU time of a statement if the server process's core was idle or other processes ran there [us]."""
 COLD_FROM = (
-    "pgbench -S, PostgreSQL 15, Intel Xeon, prepared and simple: 20 and 33 us of CPU with 8 and 16 sessions on two"
-    " cores, 11 and 21 us with one on one core"
+    "PostgreSQL 15, many sessions on two cores against one on one core: pgbench -S on an Intel Xeon, 9 to 12 us; live"
+    " arms on an AMD EPYC, 8 to 10 us for selects, 4 to 8 us for statements of TPC-B and of commits"
 )
 CLIENT_COLD_US = 3.0
 """Additional CPU time of a client's thread for a reply if others ran on its core [us]."""
@@ -59,6 +59,8 @@ LEAST_US = 0.5
 """Minimum time of a statement and delay of a round trip [us]; smaller values are artefacts of dividing the time."""
 LEAST = 30
 """Minimum number of measured times of a statement for computing quantiles."""
+LITTLE_LOG = 0.125
+"""Share of a statement's executions, those with the least log, from which its time without the log is computed."""
 WRITE_PER_KB = 0.4
 """CPU time of a process to write and sync a KB of log [us]."""
 WRITE_FROM = "PostgreSQL 15 on an Intel Xeon, ext4: 0.2 us/KB for the write, the same for the sync"
@@ -79,7 +81,8 @@ class Costs:
         write: CPU time of a flush for each KB of log [us/KB].
         whole_flush_us: CPU time of a flush of mean size [us].
         wake: CPU time of a server's process to start an idle core when it wakes its client, once per round trip.
-        cold: CPU time of a server's process to load its data into the CPU cache again after other processes ran.
+        cold: CPU time of a server's process to load its data into the CPU cache again after its core was idle or other
+            processes ran.
         server: CPU time of a transaction outside of its waits.
         client: CPU time of the client for a round trip.
         delays_us: Delays of round trips, in order within each session; empty if they cannot be separated from CPU time.
@@ -132,19 +135,22 @@ def costs_of(observation: Observation) -> Costs:
     if by_commits or (observation.engine == MARIADB and mariadb.waits_for_syncs(observation)):
         one_core = one_core_us(modes) if modes else None
         cpu = mariadb.cpu_us(observation, client.value * CLIENT_INSIDE, one_core, sized_us)
-        known_us = math.fsum(_per_transaction(observation, cpu)) + wake.value * trips + insert.value * sizes_kb
-        flush = flush_cpu_us(observation, known_us)
-        whole_us = flush.value
+        wakes_us = (wake.value + COLD_US) * trips
+        known_us = math.fsum(_per_transaction(observation, cpu)) + wakes_us + insert.value * sizes_kb
+        # A process that returns from a sync also finds its core idle.
+        flush = flush_cpu_us(observation, known_us + COLD_US)
+        whole_us = flush.value + COLD_US
         flush = _reduce(flush, write.value * mean_kb(observation))
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
     elif modes is None:
-        wakes_us = wake.value * trips
-        cpu = _shared_out(observation, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
         cold = replace(wake, key="cold_us", source=DEFAULT, how=AS_MUCH)
+        wakes_us = (wake.value + cold.value) * trips
+        cpu = _shared_out(observation, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
     else:
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
         cpu = [max(us - client.value * CLIENT_INSIDE, LEAST_US) for us in one_core_us(modes)]
-    delays = _delays(observation, cpu, client.value * CLIENT_INSIDE, modes)
+    reload_us = cold.value + (CLIENT_COLD_US if modes else 0.0)
+    delays = _delays(observation, cpu, client.value * CLIENT_INSIDE + reload_us, modes)
     return Costs(
         cpu,
         _system(observation),
@@ -174,9 +180,9 @@ def _client_and_wake(
     """Return the client's CPU time for a round trip on one core, and the CPU time to start an idle core.
 
     The client's own work is a share of the fastest round trip on one core. Any further CPU time of the client is used
-    to start idle cores, once in each round trip that uses two cores. A server process is assumed to need the same time
-    for a start. If the modes (one or two cores) of round trips are not known, the time measured before the blocks is
-    used for a start.
+    in round trips over two cores: to start an idle core, and to load its data into the cache again. A server process is
+    assumed to need the same time for a start. If the modes (one or two cores) of round trips are not known, the time
+    measured before the blocks is used for a start.
     """
     if modes is None:
         wake = _wake(observation)
@@ -186,7 +192,10 @@ def _client_and_wake(
         return replace(client, value=own[0], low=own[1], high=own[2]), wake
     share = two_core_share(modes, observation.steps.per_transaction)
     own_us = CLIENT_SHARE * min(one_core_us(modes))
-    spent = [max(us - own_us, 0.0) / share for us in (client.value, client.low, client.high)]
+    spent = [
+        max((us - own_us) / share - CLIENT_COLD_US, 0.0) if share else 0.0
+        for us in (client.value, client.low, client.high)
+    ]
     how = "CPU of the client beyond that of a round trip on one core, per round trip over two cores"
     wake = Parameter("wake_us", spent[0], MEASURED, how, spent[1], spent[2], "us")
     return Parameter("client_us", own_us, MEASURED, CLIENT_FROM, unit="us"), wake
@@ -198,7 +207,7 @@ def _client_share(
     """Return the client's own CPU time for a round trip [us], and the share of round trips over two cores.
 
     The times of statements do not show the share. But any CPU time that the client used beyond its own work is
-    attributed to starting a core, once in each round trip over two cores.
+    attributed to round trips over two cores: each starts a core, and loads the client's data into the cache again.
     """
     import numpy as np
 
@@ -209,7 +218,7 @@ def _client_share(
         if kind != "commit" and len(times_us):
             fastest.append(float(np.quantile(times_us, FASTEST)))
     own_us = min(CLIENT_SHARE * min(fastest, default=math.inf), client_us)
-    return own_us, min((client_us - own_us) / wake_us, MOST_ON_TWO) if wake_us else 0.0
+    return own_us, min((client_us - own_us) / (wake_us + CLIENT_COLD_US), MOST_ON_TWO) if wake_us else 0.0
 
 
 def _outside_us(observation: Observation) -> list[float]:
@@ -293,7 +302,7 @@ def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Float
 
     The CPU time per KB is the slope of a statement's time over the log that it writes, which is known if the script
     chooses the size at random. If it is not known, the mean log is 0 and there are no times. The times [us] are by the
-    number of the statement.
+    number of the statement, and only of executions with little log.
     """
     import numpy as np
 
@@ -319,8 +328,10 @@ def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Float
     per_kb, low, high = found
     how = "slope of a statement's time over its log size"
     parameter = Parameter("insert_us_per_kb", per_kb, MEASURED, how, low, high, "us/KB")
-    # A busy machine makes the slope steep, and the times without the log smaller than any statement can be.
-    return parameter, float(kb.mean()), {sized[0]["statement"]: np.maximum(times_us - per_kb * kb, LEAST_US)}
+    # Times vary in proportion to the log, so a large one minus its mean can be shorter than any statement.
+    small = kb <= np.quantile(kb, LITTLE_LOG)
+    without_us = np.maximum(times_us[small] - per_kb * kb[small], LEAST_US)
+    return parameter, float(kb.mean()), {sized[0]["statement"]: without_us}
 
 
 def _shared_out(observation: Observation, server_us: float, flush_us: float) -> list[float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.model.swap import renamed_device
-from dbdyno.study.prediction.device import LEAST, fit_device, section
+from dbdyno.study.prediction.device import LEAST, MOUNTED, fit_device, section
 from dbdyno.study.prediction.observation import Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, quantile_table, toml_value
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-NAME, MOUNTED = "data", "mounted"
+NAME = "data"
 SERVERS = 1_024
 """Number of requests that a measured device serves at once; it exceeds any number of sessions, so none waits."""
 

@@ -1,7 +1,10 @@
-"""The log device of an arm: sync times with their regimes over time, and the additional time per KB.
+"""The log device of an arm: the device mounted in the run, or sync times with their regimes and the time per KB.
 
-Service times are the waits for the sync minus the CPU time inside them. If commits differ in size and there is one
-session, each wait belongs to one commit, and the time added per KB is a slope. The table then has the times
+If the run had mounted a modelled device below the log, its model is used: it also knows limits that one session does
+not reach, such as the bytes per second. What a sync takes beyond the model is the time of the programs that serve it.
+
+Otherwise service times are the waits for the sync minus the CPU time inside them. If commits differ in size and there
+is one session, each wait belongs to one commit, and the time added per KB is a slope. The table then has the times
 extrapolated to size zero.
 """
 
@@ -10,7 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.model.swap import renamed_device
 from dbdyno.study.prediction.observation import SYNC, WRITE, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, toml_value
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NAME = "log"
+NAME, MOUNTED = "log", "mounted"
 LEAST = 100
 
 
@@ -36,6 +41,8 @@ class LogDevice:
         report: The fit of the device's times, as `_core.model_calibrate` returns it; empty if the device is a default.
         notes: Sentences about the device.
         sync_us: Mean time of a sync minus its CPU time [us]; 0 if the waits for syncs were measured.
+        name: Name of the device's part that holds the log.
+        modelled: True if the device is the one that the run had mounted; its times are not fitted.
     """
 
     toml: str
@@ -44,6 +51,27 @@ class LogDevice:
     notes: list[str]
     inside_us: float = 0.0
     sync_us: float = 0.0
+    name: str = NAME
+    modelled: bool = False
+
+
+def mounted_device(observation: Observation, measured: LogDevice) -> LogDevice | None:
+    """Return the device that the run had mounted below the log, with the measured times beside it; None without one."""
+    volume = observation.log_volume
+    if volume is None:
+        return None
+    shared = volume is observation.data_volume
+    try:
+        name, toml = renamed_device(
+            str(volume["device"]), MOUNTED if shared else f"{MOUNTED}_log", volume["settings"], files="redo"
+        )
+    except ModelError:
+        return None
+    note = (
+        f"Log device: the run had mounted {volume['device']}, so the machine uses its model and queue; the measured "
+        "times are shown for comparison."
+    )
+    return replace(measured, toml=toml, name=name, modelled=True, notes=[*measured.notes, note])
 
 
 def device_of(observation: Observation, flush_us: float) -> LogDevice:

@@ -66,14 +66,13 @@ class FileCosts:
     undetermined: list[str] = field(default_factory=list)
 
     @property
-    def toml(self) -> str:
+    def devices(self) -> list[str]:
         """Return the sections of the devices."""
-        return "".join(f"\n{device.toml}" for device in (self.data, self.temp) if device)
+        return [device.toml for device in (self.data, self.temp) if device]
 
-    @property
-    def storage(self) -> str:
-        """Return lines of the section [storage] that say where data and temporary files are."""
-        data = self.data.name if self.data else "log"
+    def storage(self, log: str) -> str:
+        """Return lines of the section [storage] for data and temporary files; `log` is the device of the log."""
+        data = self.data.name if self.data else log
         return f'data = "{data}"\n' + (f'temp = "{self.temp.name}"\n' if self.temp else "")
 
 

@@ -15,7 +15,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.commits import device_of_commits, needs_commits, served_parameters
 from dbdyno.study.prediction.costs import CLIENT_COLD_FROM, CLIENT_COLD_US, WRITES_DEFAULT, Costs, costs_of
-from dbdyno.study.prediction.device import LogDevice, device_of, device_of_canaries
+from dbdyno.study.prediction.device import LogDevice, device_of, device_of_canaries, mounted_device
 from dbdyno.study.prediction.file_costs import FileCosts, file_costs, fitted_factor
 from dbdyno.study.prediction.match import INSENSITIVE, Devices, match
 from dbdyno.study.prediction.observation import MARIADB, Observation
@@ -60,8 +60,10 @@ class Machine:
         lines = [f"title = {toml_value(self.title)}", "", "[postgres]"]
         lines += [parameter.toml() for parameter in self.parameters]
         lines += ["", "[postgres.scheduler]", *(parameter.toml() for parameter in self.scheduler), ""]
-        devices = self.device.toml + self.files.toml
-        return "\n".join(lines) + f'\n{devices}\n[storage]\nredo = "log"\n{self.files.storage}'
+        log = self.device.name
+        # One volume may carry both, and then both have the same section.
+        devices = "\n".join(dict.fromkeys([self.device.toml, *self.files.devices]))
+        return "\n".join(lines) + f'\n{devices}\n[storage]\nredo = "{log}"\n{self.files.storage(log)}'
 
 
 def calibrate(observation: Observation, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
@@ -72,8 +74,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
     """
     costs = costs_of(observation)
     served = served_parameters(observation) if needs_commits(observation) else []
-    served_us = float(served[-1].value) if served else 0.0
-    device = _device(observation, costs, served_us)
+    device = _device(observation, costs, float(served[-1].value) if served else 0.0)
     files = file_costs(observation)
     settings, scheduler, notes = server_settings(observation)
     scheduler += measured_processors(observation)
@@ -119,6 +120,12 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
 
 
 def _device(observation: Observation, costs: Costs, served_us: float) -> LogDevice:
+    """Return the log device: the one that the run had mounted, or the measured one."""
+    measured = _measured_device(observation, costs, served_us)
+    return mounted_device(observation, measured) or measured
+
+
+def _measured_device(observation: Observation, costs: Costs, served_us: float) -> LogDevice:
     """Return the log device, from the arm's waits or from its commits; always from commits on MariaDB."""
     if needs_commits(observation):
         return device_of_commits(observation, costs.whole_flush_us, costs.write.value, served_us)
@@ -147,6 +154,14 @@ def _others(observation: Observation) -> list[Parameter]:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"
     return [measured_parameter("others", observation.others, how)]
+
+
+def _served(served_us: float | None, name: str) -> list[Parameter]:
+    """Return the CPU time of what serves a sync, if it was fitted."""
+    if served_us is None:
+        return []
+    how = f"the mean sync is that of {name}; the device's model is known"
+    return [Parameter("sync_served_us", served_us, FITTED, how, unit="us")]
 
 
 def _think(observation: Observation, client_us: float) -> Parameter:
@@ -180,7 +195,8 @@ def _delay(costs: Costs) -> list[Parameter]:
 
 def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with fitted factors, with which the model reproduces the arm."""
-    devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
+    log = machine.device
+    devices = Devices(log.inside_us, log.sync_us, machine.files.read_us, modelled=log.modelled)
     apart = costs.over_two_cores and len(costs.delays_us) > 0
     found = match(machine.toml(), observation, devices, delays_known=apart, on_progress=on_progress)
     known = found.halt_us > 0
@@ -196,9 +212,9 @@ def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: 
         notes.append("Round-trip delays hardly matter in this arm, so it cannot determine them.")
     if costs.insert.source == DEFAULT and any(observation.steps.changes):
         undetermined.append("insert_us_per_kb")
-    if not machine.device.report:
+    if not machine.device.report and not machine.device.modelled:
         undetermined.append("device")
-    elif machine.device.parameters[-1].source == DEFAULT:
+    elif not machine.device.modelled and machine.device.parameters[-1].source == DEFAULT:
         undetermined.append("device write_us_per_kb")
     name = observation.arm.name
     own = [
@@ -206,20 +222,21 @@ def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: 
         if known
         else Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
         *_device_factor(machine, found.device, name),
+        *_served(found.served_us, name),
         *fitted_factor(machine.files, found.data, name),
     ]
     scheduler = machine.scheduler
     if found.halt_us:
         how = f"the client's CPU time is that of {name}, which starts a processor only if its partner is not on its own"
         scheduler = [*scheduler, Parameter("halt_us", found.halt_us, FITTED, how, unit="us")]
-    parameters = [*machine.parameters, *own]
+    parameters = [*(one for one in machine.parameters if one.key not in {row.key for row in own}), *own]
     return replace(machine, parameters=parameters, scheduler=scheduler, notes=notes, undetermined=undetermined)
 
 
 def _device_factor(machine: Machine, factor: float, name: str) -> list[Parameter]:
     """Return the factor of the log device's times, with the interval of the device's median."""
     device = machine.device
-    if not device.report or not device.parameters[0].value:
+    if device.modelled or not device.report or not device.parameters[0].value:
         return []
     median = device.parameters[0]
     low, high = factor * median.low / median.value, factor * median.high / median.value

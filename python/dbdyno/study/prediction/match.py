@@ -4,6 +4,8 @@
                      over two cores, which show them without any waiting
     device_factor    the mean time of a log sync equals that of the arm: a measured wait ends when the process has
                      a core again, and the model adds that time itself
+    sync_served_us   in its place if the run had mounted the device: the CPU time of what serves a sync, which is the
+                     time by which a sync is longer than the device takes
     data_factor      the same for a read of the data files
 
 The factors are found in a few rounds, one factor at a time with the others fixed.
@@ -21,6 +23,7 @@ from dbdyno.study.prediction.observation import SYNC, Observation
 
 FACTOR_MOST = 4.0
 DEVICE_LEAST, DEVICE_MOST = 0.05, 3.0
+SERVED_MOST_US = 500.0
 HALVINGS = 8
 HALT_US = (25.0, 3200.0)
 """Range of the time after which an idle processor is halted [us]."""
@@ -30,7 +33,9 @@ INSENSITIVE = 0.05
 """Smallest relative change of the median, between no delay and full delay, for an arm to determine the factor."""
 
 Factors = tuple[float, float]
-"""Factors of the times of the log device and of the data device."""
+"""Factors of the times of the log device and of the data device; if the log device is a modelled one, the first is the
+CPU time of what serves a sync [us].
+"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Match:
     share: float
     data: float = 1.0
     halt_us: float = 0.0
+    served_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,13 @@ class Devices:
         inside_us: CPU time inside a measured wait for a sync, which the model does not count as part of the wait [us].
         sync_us: Mean time of a sync without its CPU time, if no waits were measured [us]; 0 if it is not known.
         read_us: Mean time of a read of the data files without its CPU time [us]; 0 if it is not fitted.
+        modelled: True if the log device is a modelled one, whose times are known.
     """
 
     inside_us: float
     sync_us: float = 0.0
     read_us: float = 0.0
+    modelled: bool = False
 
 
 def match(
@@ -97,10 +105,10 @@ def match(
     @cache  # the last round often asks for the same factors as the one before it
     def run(delay: float, factors: Factors, halt_us: float = 0.0) -> SimulationResult:
         device, data = factors
-        on_progress(
-            f"fitting: factor of delays {delay:.3f}, of the log's device {device:.3f}, of the data's {data:.3f}"
-        )
-        settings = {"postgres.delay_factor": repr(delay), "postgres.device_factor": repr(device)}
+        what = "time to serve a sync [us]" if devices.modelled else "factor of the log's device"
+        on_progress(f"fitting: factor of delays {delay:.3f}, {what} {device:.3f}, factor of the data's {data:.3f}")
+        log = "sync_served_us" if devices.modelled else "device_factor"
+        settings = {"postgres.delay_factor": repr(delay), f"postgres.{log}": repr(device)}
         if devices.read_us:
             settings["postgres.data_factor"] = repr(data)
         if halt_us:
@@ -114,11 +122,12 @@ def match(
         delay, outcome = _delay(run, factors, median_ns)
         return delay, 0.0, outcome
 
-    factors = (1.0, 1.0)
+    better_log = _served if devices.modelled else _factor
+    factors = (0.0 if devices.modelled else 1.0, 1.0)
     for _ in range(TURNS):
         delay, halt_us, outcome = found(factors)
         better = (
-            _factor(factors[0], sync_ns, outcome.sync_ns),
+            better_log(factors[0], sync_ns, outcome.sync_ns),
             _factor(factors[1], devices.read_us * 1e3, outcome.read_ns),
         )
         if better == factors:
@@ -130,7 +139,9 @@ def match(
     if share < INSENSITIVE:
         # Any factor gives the same median, so that the one found says nothing: the delays stay as they were measured.
         delay, outcome = 1.0, whole
-    return Match(delay, factors[0], outcome.quantile_ns(0.5) / median_ns - 1, share, factors[1], halt_us)
+    served_us = factors[0] if devices.modelled and sync_ns else None
+    off = outcome.quantile_ns(0.5) / median_ns - 1
+    return Match(delay, 1.0 if devices.modelled else factors[0], off, share, factors[1], halt_us, served_us)
 
 
 def _halt(run: Callable[[float], SimulationResult], client_ns: float) -> tuple[float, SimulationResult]:
@@ -159,6 +170,13 @@ def _factor(factor: float, live_ns: float, model_ns: float) -> float:
     if not live_ns or not model_ns or abs(model_ns / live_ns - 1) < CLOSE:
         return factor
     return min(max(factor * live_ns / model_ns, DEVICE_LEAST), DEVICE_MOST)
+
+
+def _served(served_us: float, live_ns: float, model_ns: float) -> float:
+    """Return a better CPU time of what serves a sync [us], or the same if the model is close or nothing is fitted."""
+    if not live_ns or not model_ns or abs(model_ns / live_ns - 1) < CLOSE:
+        return served_us
+    return min(max(served_us + (live_ns - model_ns) / 1e3, 0.0), SERVED_MOST_US)
 
 
 def _delay(

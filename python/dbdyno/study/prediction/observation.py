@@ -137,9 +137,19 @@ class Observation:
     @property
     def data_volume(self) -> JsonObject | None:
         """Return the modelled device below the server's data files, if it was mounted with direct I/O."""
+        own = self._volume("data")
+        return own if own and own["direct_io"] else None
+
+    @property
+    def log_volume(self) -> JsonObject | None:
+        """Return the modelled device below the server's log, if the run had mounted one."""
+        return self._volume("log")
+
+    def _volume(self, part: str) -> JsonObject | None:
+        """Return the record of the arm's volume that carries a part of its server's files."""
         target = self.run.manifest.arms[self.number]["target"]
-        own = [one for one in self.run.manifest.volumes if one["target"] == target and "data" in one["carries"]]
-        return own[0] if own and own[0]["direct_io"] else None
+        own = [one for one in self.run.manifest.volumes if one["target"] == target]
+        return next((one for one in own if part in str(one["carries"]).split()), None)
 
     @property
     def fidelity(self) -> str:
