@@ -6,6 +6,7 @@ and without, on a rack of three cells, all evidence written. The kernel runs M/M
 the same model; both are asked for events per second of CPU time, an event being an arrival or a
 departure. SimPy is no requirement of dbdyno: without it the other figures are printed. The bound of a
 process per customer is the bare heap with a boxed future for each customer and nothing else.
+`--mqsim PROGRAM` runs MQSim (built elsewhere) with as many writes as the flash card, in the same run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import ROOT, example, figure, parse
+from mqsim import mqsim
 
 CUSTOMERS = 100_000
 RHO = 0.8
@@ -102,9 +104,15 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200_000, help="of each session and arm")
     parser.add_argument("--writes", type=int, default=2_000_000, help="to the flash card")
     parser.add_argument("--customers", type=int, default=1_000_000)
+    parser.add_argument("--mqsim", type=Path, metavar="PROGRAM", help="also run MQSim with the flash card's writes")
     given = parse(parser, commits=100, writes=20_000, customers=50_000)
     card = {f"flash_card_{name}": value for name, value in printed("flash_bench", given.writes).items()}
     figures = {**flash_log(given.commits), **card, **printed("kernel_bench", given.customers)}
+    if given.mqsim:
+        figures |= mqsim(given.mqsim, given.writes)
+        figures["flash_card_over_mqsim"] = round(
+            figures["flash_card_host_writes_per_s"] / figures["mqsim_writes_per_s"], 1
+        )
     simpy = simpy_events_per_s()
     if simpy is not None:
         figures["simpy_events_per_s"] = round(simpy)
@@ -119,6 +127,9 @@ def told(found: dict[str, float]) -> None:
     figure("flash-log on a rack", found["flash_log_cpu_s"], "CPU-seconds", aim="< 60")
     figure("flash-log on a rack: peak memory", found["flash_log_peak_mb"], "MB", aim="< 500")
     figure("flash card, writes a second", found["flash_card_host_writes_per_s"], "1/s", aim=">= 2 million")
+    if "mqsim_writes_per_s" in found:
+        rate, ratio = found["flash_card_host_writes_per_s"], found["flash_card_over_mqsim"]
+        figure("flash card, and MQSim", rate, "1/s", against="MQSim", ratio=ratio)
     aims = {"machine": "100x SimPy, 0.5 of the heap", "server": "", "customers": "0.5 of the heap"}
     for style, aim in aims.items():
         rate = found[f"{style}_events_per_s"]
