@@ -33,9 +33,14 @@ def replicate(source: bytes, out: Path, megabytes: int) -> int:
     return written
 
 
-def fixture(calls: int = 4000) -> bytes:
-    """A trace of our own making: executions with a read, fetches, round trips, now and then a
-    commit, as a busy session of 19c writes them."""
+def fixture(calls: int = 4000, reads: tuple[int, ...] = (1,)) -> bytes:
+    """Return a trace of our own making: executions, fetches with reads, and round trips, as a busy session of 19c
+    writes them.
+
+    Args:
+        calls: Number of executions.
+        reads: Number of reads of a fetch; the executions take them in turn.
+    """
     lines = [
         "Trace file made by dbdyno",
         "Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production",
@@ -64,8 +69,15 @@ def fixture(calls: int = 4000) -> bytes:
             f"EXEC #{cursor}:c={40 + at % 9},e=61,p=0,cr=0,cu=0,mis=0,r=0,{tail}",
             f"WAIT #{cursor}: nam='SQL*Net message to client' ela= 1 driver id=1413697536 "
             f"#bytes=1 p3=0 obj#=71234 tim={tim + 95}",
-            f"WAIT #{cursor}: nam='db file sequential read' ela= {ela} file#=7 "
-            f"block#={block} blocks=1 obj#=71234 tim={tim + 110 + ela}",
+        ]
+        for read in range(reads[at % len(reads)]):
+            if read:
+                tim += ela + 15
+            lines.append(
+                f"WAIT #{cursor}: nam='db file sequential read' ela= {ela} file#=7 "
+                f"block#={block + read} blocks=1 obj#=71234 tim={tim + 110 + ela}"
+            )
+        lines += [
             f"FETCH #{cursor}:c={80 + at % 50},e={ela + 150},p=1,cr=5,cu=0,mis=0,r=10,"
             f"dep=0,og=1,plh=2938593747,tim={tim + 260 + ela}",
             f"WAIT #{cursor}: nam='SQL*Net message from client' ela= {300 + at % 700} "
