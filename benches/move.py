@@ -11,11 +11,15 @@ adbc-driver-postgresql, pyarrow and duckdb (requirements-clients.txt), `--spark`
 (requirements-extra.txt); what it lacks is left out and said to be. CPU of the reader is that of its process and of its
 children. Wall time is
 rough on a busy machine, CPU of the process less so; memory is its peak.
+
+Loading with two workers has a bound: the CPU time of the server and of the loader together, divided by the processors.
+The server's CPU time is that of all its processes during the turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import statistics
@@ -53,6 +57,8 @@ from generate_series(1, {}) g
 """
 
 
+BOUNDED = "dbdyno, files in, 2 workers"
+
 ENVIRONMENT: dict[str, str] = {}
 
 
@@ -65,11 +71,14 @@ class Reader:
         self.needs = needs
         self.wall: list[float] = []
         self.cpu: list[float] = []
+        self.server_cpu: list[float] = []
         self.peak_mb = 0.0
         self.reason = ""
 
-    def turn(self, folder: Path) -> None:
-        """Once, in a process of its own, into a folder that is gone afterwards."""
+    def turn(self, folder: Path, server: int) -> None:
+        """Once, in a process of its own, into a folder that is gone afterwards; `server` is the process id of the
+        server's postmaster.
+        """
         if shutil.which(self.command[0]) is None:
             self.reason = f"{self.command[0]} is not installed"
         if self.needs and not Path(self.needs).exists():
@@ -79,7 +88,7 @@ class Reader:
         out = folder / "out"
         out.mkdir()
         words = [word.replace("OUT", str(out)) for word in self.command]
-        begun = time.monotonic()
+        before_s, begun = server_cpu_s(server), time.monotonic()
         process = os.posix_spawnp(words[0], words, ENVIRONMENT, file_actions=_quiet(folder / "said"))
         _, status, usage = os.wait4(process, 0)
         if status:
@@ -88,8 +97,22 @@ class Reader:
         else:
             self.wall.append(time.monotonic() - begun)
             self.cpu.append(usage.ru_utime + usage.ru_stime)
+            self.server_cpu.append(server_cpu_s(server) - before_s)
             self.peak_mb = max(self.peak_mb, usage.ru_maxrss / 1024)
         shutil.rmtree(out)
+
+
+def server_cpu_s(postmaster: int) -> float:
+    """Return the CPU time of a server so far [s]: of its running processes, and of those that have ended."""
+    pids = [postmaster]
+    for path in Path(f"/proc/{postmaster}/task").glob("*/children"):
+        pids += map(int, path.read_text().split())
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11 : 15 if pid == postmaster else 13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _quiet(said: Path) -> list[tuple[int, ...]]:
@@ -120,6 +143,8 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
+            data = conn.execute("show data_directory").fetchall()[0][0]
+        server = int(Path(data, "postmaster.pid").read_text().split()[0])
         ENVIRONMENT.update(with_bytecode(Path(place) / "bytecode"))
         for way, made in (("out", _out), ("in", _in)):
             if given.way in (way, "both"):
@@ -128,11 +153,11 @@ def main() -> None:
                     readers = [one for one in readers if "1 worker" not in one.name]
                 wanted = given.only.split(",")
                 readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]
-                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place))
+                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place), server)
                 _print(way, readers, os.getloadavg()[0])
 
 
-def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path) -> None:
+def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path, server: int) -> None:
     """Every reader once a round, forwards and backwards. `dsn`: where their table is emptied before each."""
     for turn in range(rounds):
         for reader in readers if turn % 2 == 0 else readers[::-1]:
@@ -140,7 +165,7 @@ def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path) -> None:
                 with psycopg.connect(dsn, autocommit=True) as conn:
                     conn.execute("truncate u")
                     conn.execute("checkpoint")
-            reader.turn(place)
+            reader.turn(place, server)
 
 
 def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Reader]:
@@ -179,7 +204,7 @@ def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Rea
     return [
         Reader("COPY FROM of a binary file", "psql", dsn, "-qc", f"\\copy u from '{binary}' (format binary)"),
         Reader("dbdyno, files in, 1 worker", *move, str(files), *to, "1"),
-        Reader("dbdyno, files in, 2 workers", *move, str(files), *to, "2"),
+        Reader(BOUNDED, *move, str(files), *to, "2"),
         Reader("dbdyno, table to table, 1 worker", *across, "1"),
         Reader("dbdyno, table to table, 2", *across, "2"),
         Reader("ADBC, ingest", peers, "-c", ADBC_IN, url, str(files)),
@@ -201,8 +226,13 @@ def _print(way: str, readers: list[Reader], load: float) -> None:
         print(
             f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{statistics.median(one.cpu):8.2f}{one.peak_mb:9.0f}"
         )
-        peer, ratio = readers[0].name, statistics.median(one.wall) / limit
-        figure(f"{way}: {one.name}", statistics.median(one.wall), "s", against=peer, ratio=ratio)
+        peer, ratio = readers[0].name, wall / limit
+        figure(f"{way}: {one.name}", wall, "s", against=peer, ratio=ratio)
+        if one.name == BOUNDED:
+            server_s = statistics.median(one.server_cpu)
+            bound = (server_s + statistics.median(one.cpu)) / (os.cpu_count() or 1)
+            print(f"{'its bound':32}{bound:8.2f}{'':8}{limit / bound:9.0%}   server's CPU {server_s:.2f} s")
+            figure(f"{way}: {one.name}: bound", bound, "s", against=peer, ratio=bound / limit)
 
 
 if __name__ == "__main__":
