@@ -9,27 +9,39 @@ from collections.abc import Mapping
 from dbdyno.base.errors import ModelError
 
 
-def with_device(machine: str, name: str) -> str:
-    """Return a machine (TOML) with its devices and storage replaced by those of a device.
+def with_device(machine: str, name: str, settings: Mapping[str, object] | None = None) -> str:
+    """Return a machine (TOML) with its devices and storage replaced by those of a device, with changed parameters.
 
     Raises:
-        ModelError: there is no such device.
+        ModelError: there is no such device, or a setting names no parameter of it.
     """
     kept = _without(_without_factor(machine), ("devices", "storage"))
-    return kept.rstrip("\n") + "\n\n" + _sections(_text(name))
+    return kept.rstrip("\n") + "\n\n" + _sections(_text(name, settings))
 
 
-def with_data_device(machine: str, name: str) -> str:
+def with_data_device(machine: str, name: str, settings: Mapping[str, object] | None = None) -> str:
     """Return a machine (TOML) whose data files and temporary files are on a separate device; the log is not moved.
 
     Raises:
-        ModelError: there is no such device.
+        ModelError: there is no such device, or a setting names no parameter of it.
     """
-    top, device = renamed_device(name, "swapped")
+    top, device = renamed_device(name, "swapped", settings)
     redo = tomllib.loads(machine).get("storage", {}).get("redo", "log")
     where = f'[storage]\nredo = {_names(redo)}\ndata = "{top}"\n'
     kept = _without(_without_factor(machine), ("storage",))
     return kept.rstrip("\n") + f"\n\n{device}\n{where}"
+
+
+def with_log_device(machine: str, name: str, settings: Mapping[str, object] | None = None) -> str:
+    """Return a machine (TOML) whose log is on a separate device; data files and temporary files are not moved.
+
+    Raises:
+        ModelError: there is no such device, or a setting names no parameter of it.
+    """
+    top, device = renamed_device(name, "swapped_log", settings, files="redo")
+    places = {**tomllib.loads(machine).get("storage", {}), "redo": top}
+    where = "[storage]\n" + "".join(f"{part} = {_names(place)}\n" for part, place in places.items())
+    return _without(machine, ("storage",)).rstrip("\n") + f"\n\n{device}\n{where}"
 
 
 def renamed_device(
@@ -46,7 +58,7 @@ def renamed_device(
     Raises:
         ModelError: there is no such device, or a setting names no parameter of it.
     """
-    text = _text(name)
+    text = _text(name, settings)
     data = _value(tomllib.loads(text)["storage"][files])
     if not isinstance(data, str):
         raise ModelError(
@@ -54,8 +66,6 @@ def renamed_device(
         )
     parts = re.findall(r"(?m)^\[devices\.([\w-]+)\]", text)
     text = _without(_sections(text), ("storage",)).strip("\n") + "\n"
-    for key, value in (settings or {}).items():
-        text = _set(text, str(key).rpartition(".")[2], str(value))
     text = re.sub(r"(?m)^(\[+)devices\.", rf"\1devices.{prefix}_", text)
     links = re.compile(rf'"({"|".join(map(re.escape, parts))})(?=["./])')
     lines = [
@@ -98,14 +108,17 @@ def _names(given: object) -> str:
     return str(names).replace("'", '"') if isinstance(names, list) else f'"{names}"'
 
 
-def _text(name: str) -> str:
-    """Return the text of a built-in device."""
+def _text(name: str, settings: Mapping[str, object] | None = None) -> str:
+    """Return the text of a built-in device with changed parameters."""
     from dbdyno import _core
 
     texts = dict(_core.device_texts())
     if name not in texts:
         raise ModelError(f"there is no device named {name!r}", next_step=f"use one of {', '.join(texts)}")
-    return texts[name]
+    text = texts[name]
+    for key, value in (settings or {}).items():
+        text = _set(text, str(key).rpartition(".")[2], str(value))
+    return text
 
 
 def _without(text: str, sections: tuple[str, ...]) -> str:

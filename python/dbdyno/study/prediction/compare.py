@@ -24,6 +24,7 @@ from dbdyno.study.prediction.reference import SCALING_FACTOR
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import parameters_of, turn_ms_of
 from dbdyno.study.prediction.sync_methods import SETTING, method_settings
+from dbdyno.study.prediction.volumes import on_devices_of
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
@@ -165,9 +166,12 @@ def predict(
         synced, lacks = method_settings(machine.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
         memory, unknown = memory_settings(machine.machine, changes) if machine.engine == POSTGRES else ({}, [])
         changes = {name: value for name, value in changes.items() if name not in (BUFFERS, WORK_MEM)}
+        toml, known = on_devices_of(machine.machine, run, number)
+        if known:
+            changes.pop("device", None)
         settings, left = parameters_of(machine.engine, changes)
         outcome = simulate(
-            machine.machine.toml,
+            toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
             settings={
@@ -192,12 +196,12 @@ def predict(
 
 
 def _places(run: Run, machine: CalibratedMachine) -> dict[str, Any]:
-    """Return the server and the device of the calibrated arm, if it is in this run; else an empty result.
+    """Return the server of the calibrated arm, if it is in this run; else an empty result.
 
-    An arm with the same server and device needs no change of the machine for them.
+    An arm with the same server needs no change of the machine for it.
     """
     own = (arm for arm in run.manifest.arms if machine.machine.title == f"calibrated from {arm['name']} of {run.id}")
-    return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
+    return {name: value for arm in own for name, value in arm["changes"].items() if name == "server"}
 
 
 def _threads(measures: Measures) -> dict[str, int]:
