@@ -53,7 +53,10 @@ class Reading:
 
 
 class Session(TypedDict):
-    """A current session: how long its statement, transaction and state have lasted, and who blocks it."""
+    """A current session: how long its statement, transaction and state have lasted, and who blocks it.
+
+    `horizon_age` is the age of its vacuum horizon in transactions; only PostgreSQL has it.
+    """
 
     pid: int
     user: str | None
@@ -67,6 +70,7 @@ class Session(TypedDict):
     state_us: int | None
     blockers: list[int] | None
     query: str
+    horizon_age: NotRequired[int | None]
 
 
 class Progress(TypedDict):

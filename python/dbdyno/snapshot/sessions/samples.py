@@ -62,6 +62,9 @@ WHOLE = 1_000_000
 SEEN = f"coalesce((looks * {WHOLE} + of_looks // 2) // of_looks, {WHOLE})"
 """SQL for the weight of a row, in millionths: sums of whole numbers do not depend on their order."""
 
+ALIKE = ("statement", "event", "state", "session", "at_us")
+"""Order in which neighbouring rows are most alike: stored in it, sums take a fifth less space."""
+
 _PAIR = ("at_us", "session", "blocker")
 
 
@@ -168,4 +171,8 @@ class SampleBuffer:
         with self._lock:
             rows, self._rows = self._rows, {name: [] for name in self._columns}
             since, self._looks = looks - self._looks, looks
-        return [View(name, "now", self._columns[name], "".join(rows[name]).encode()) for name in rows], since
+        order = {"activity": ALIKE}
+        return [
+            View(name, "now", self._columns[name], "".join(rows[name]).encode(), order_by=order.get(name, ()))
+            for name in rows
+        ], since

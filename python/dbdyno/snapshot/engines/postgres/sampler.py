@@ -63,6 +63,14 @@ def _client(of: str) -> str:
     return _quoted(f"coalesce(host({of}.client_addr), {local})")
 
 
+def horizon_age(of: str) -> str:
+    """Return SQL for the age of a session's vacuum horizon; NULL for autovacuum, whose horizon other vacuums ignore."""
+    return (
+        f"case when {of}.backend_type <> 'autovacuum worker'"
+        f" then greatest(age({of}.backend_xmin), age({of}.backend_xid)) end"
+    )
+
+
 _NOW = "(extract(epoch from statement_timestamp()) * 1000000)::bigint::text"
 """SQL for the time of a look, the same for all of its rows."""
 
@@ -83,8 +91,7 @@ def _looking(statement: str) -> str:
         _client("a"),
         _age("a.query_start"),
         _age("a.state_change"),
-        "case when a.backend_type <> 'autovacuum worker'"
-        " then greatest(age(a.backend_xmin), age(a.backend_xid))::text end",
+        f"({horizon_age('a')})::text",
         *("null",) * 2,
     )
     return f"""
