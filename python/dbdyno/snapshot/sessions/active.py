@@ -71,11 +71,11 @@ def longest_transactions(interval: SampledTime, source: str, least_us: int, limi
         order by longest desc, session, begun limit {int(limit)}"""
 
 
-def horizon_holders(interval: SampledTime, source: str, limit: int) -> str:
+def horizon_holders(interval: SampledTime, source: str, limit: int, least_us: int = LONG_US) -> str:
     """Return the query for the transactions that held back vacuum, with the age of the horizon and in how many looks.
 
     Snapshots inherit the horizon of the oldest transaction, so of the sessions with the oldest horizon of a look, the
-    one with the longest transaction held it. A transaction shorter than a second is left out.
+    one with the longest transaction held it. Transactions shorter than `least_us` are left out.
     """
     last = ", ".join(f"arg_max({name}, at_us) as {name}" for name in HOLDER_COLUMNS)
     return f"""select session, begun, max(horizon_age) as horizon_age, count(*) as held,
@@ -84,5 +84,5 @@ def horizon_holders(interval: SampledTime, source: str, limit: int) -> str:
           where horizon_age is not null and {other_rows(interval)}
           qualify row_number() over (
             partition by at_us order by horizon_age desc, transaction_us desc nulls last, session) = 1)
-        where transaction_us >= {LONG_US} or kind = 'walsender'
+        where transaction_us >= {int(least_us)} or kind = 'walsender'
         group by session, begun order by horizon_age desc, session, begun limit {int(limit)}"""

@@ -257,7 +257,7 @@ class History:
                 found[at] = row | {"text": self.text_of.get(row["statement"] or "")}
         return list(found.values())[:top]
 
-    def horizons(self, top: int) -> list[Row]:
+    def horizons(self, top: int, least_us: int = LONG_US) -> list[Row]:
         """Return the transactions that held back vacuum in the selected sessions, the oldest horizon first.
 
         A row has the greatest age of its horizon in transactions, for how long it was the oldest of the server, and the
@@ -265,7 +265,7 @@ class History:
         """
         if not self.looks:
             return []
-        source = self._summed.horizons(4 * top)
+        source = self._summed.horizons(4 * top, least_us)
         rows = self.interval.query(
             f"""select session::varchar as session, begun, max(horizon_age) as horizon, sum(held)::bigint as held,
               max(transaction_us) * 1000 as "open", max(at_us) as seen,

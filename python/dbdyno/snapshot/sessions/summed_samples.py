@@ -118,9 +118,12 @@ class SummedSamples:
         interval.connection.execute(f"create or replace temp table longest_transactions as {sql}")
         return self._samples(self._hours_of_longest()) if summed else source
 
-    def horizons(self, limit: int) -> str:
-        """Return an SQL relation with the transactions that held back vacuum, with a row per hour or day and rest."""
-        parts = [horizon_holders(self._interval, self._samples(self._rest), limit)]
+    def horizons(self, limit: int, least_us: int) -> str:
+        """Return an SQL relation with the transactions that held back vacuum, a row each per hour or day, and rest.
+
+        Sums have only those of `LONG_US` or longer.
+        """
+        parts = [horizon_holders(self._interval, self._samples(self._rest), limit, least_us)]
         parts += [f"from {self._of_days(HORIZONS)}"] if self.days else []
         parts += [f"from {self._of_hours(look_sums.HORIZONS)}"] if self.hours else []
         return f"({' union all by name '.join(f'(from ({one}))' for one in parts)})"
