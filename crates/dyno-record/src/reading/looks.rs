@@ -99,6 +99,7 @@ impl Looks {
 
     /// Makes the looks cheaper, because they are only summed up: texts and holders of locks are not read. The horizons
     /// are read if it is known where they are.
+    #[must_use]
     pub fn summed(mut self, horizons: Option<Horizons>) -> Self {
         (self.is_summed, self.horizons) = (true, horizons);
         self
