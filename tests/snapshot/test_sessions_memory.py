@@ -308,6 +308,12 @@ def test_watch_stores_what_was_read_and_says_so(memory: Lab):
     assert classes["lock"] > 0.5
     assert sleeping[0]["sessions"] == 4
     numbers = (str(one.number) for one in (found[0], found[-1]))
+    by_sql = dbdyno(
+        *("sql", "select round(sum(seen), 6) as seen from sessions where class = 'lock'"),
+        *("--run", "snap:" + "..".join(str(one.number) for one in (found[0], found[-1]))),
+        *("--store", str(memory.store.folder), "--format", "csv"),
+    )
+    assert float(by_sql.stdout.split()[-1]) == pytest.approx(classes["lock"] * history.looks, abs=1e-3)
     said = dbdyno("snap", "sessions", *numbers, "--store", str(memory.store.folder))
     assert "the sums of up to 1,000 looks at the server's memory" in " ".join(said.stdout.split())
 

@@ -16,6 +16,8 @@ use super::stretches::Pause;
 
 /// Number of looks with which the cost of a look is measured.
 const TRIED: u64 = 2_000;
+/// Number of attempts to verify where the horizons are.
+const HORIZONS_TRIED: usize = 3;
 
 /// Server that may be read.
 pub struct Target {
@@ -106,7 +108,9 @@ impl Target {
     pub fn horizons(&self, memory: &Shared, arrays: &Arrays) -> Option<Horizons> {
         let pointer = |variable| process::pointer(self.postmaster, variable).filter(|addr| memory.contains(*addr));
         let places = (pointer(self.variables.header)?, pointer(self.variables.counters?)?);
-        Horizons::find(memory, places, arrays, &self.samples(memory), self.known.version.major)
+        // A process that begins or ends in this moment does not fit.
+        let mut tried = std::iter::repeat_with(|| self.samples(memory)).take(HORIZONS_TRIED);
+        tried.find_map(|samples| Horizons::find(memory, places, arrays, &samples, self.known.version.major))
     }
 
     fn samples(&self, memory: &Shared) -> Vec<Sample> {
