@@ -98,6 +98,64 @@ def test_the_longest_transactions_are_listed_one_by_one(tmp_path: Path) -> None:
     assert facts == [("1", 10.0, 9 * 10**9, "7", "idle in transaction"), ("1", 2.5, None, "8", "active")]
 
 
+def test_a_session_in_a_part_of_the_looks_of_a_second_counts_by_that_part(tmp_path: Path) -> None:
+    wait = {"event_type": "IO", "event": "WALSync"}
+    rows = [look(s, 1, looks=250, of_looks=1000, **wait) for s in range(1, 61)]
+    rows += [look(s, 1, looks=3, of_looks=999) for s in range(1, 61)]
+    rows += [look(s, 2, state="idle in transaction", looks=500, of_looks=1000) for s in range(1, 61)]
+    with stored(tmp_path, rows) as interval:
+        history = History(interval)
+        found = {row["name"]: row["aas"] for row in history.averages_by("event")}
+        drawn = history.over_time()
+        idle, made = history.idle_in_transaction(), waits(interval, 10)
+    assert found == {"WALSync": 0.25, "CPU": pytest.approx(3 / 999, abs=1e-6)}
+    assert idle == 0.5
+    by_event = next(one for one in made["tables"] if one["title"] == "By event")
+    assert [(row["event"], row["aas"], row["seen"]) for row in by_event["rows"]] == [
+        ("WALSync", 0.25, 15.0),
+        ("CPU", pytest.approx(3 / 999, abs=1e-6), pytest.approx(60 * 3 / 999, abs=1e-4)),
+    ]
+    assert drawn is not None
+    means = {one["name"]: max(value or 0 for value in one["values"]) for one in drawn["classes"]}
+    assert means == {"commit": pytest.approx(0.25, rel=0.01), "CPU": pytest.approx(3 / 999, rel=0.01)}
+
+
+def test_rows_of_one_look_and_of_many_are_read_together(tmp_path: Path) -> None:
+    """A store that an older dbdyno began has rows without numbers of looks."""
+    store, made = Store(tmp_path), []
+    for at, columns in enumerate((ACTIVITY, ACTIVITY[:14], ACTIVITY)):
+        rows = [look(at * 10 + s - 10, 1, looks=100, of_looks=1000) for s in range(1, 11)] if at else []
+        at_ns = (START_US + at * 10 * SECOND) * 1000
+        views = [view("activity", columns, rows)]
+        cost = {"looks": 10 if at else 0}
+        made.append(store.add(views, engine="postgres", target="made:1", at_ns=at_ns, facts={}, cost=cost))
+    with Interval(store, made[0], made[-1], made) as interval:
+        assert [row["aas"] for row in History(interval).averages_by("class")] == [(10 + 1) / 20]
+
+
+def test_the_holder_of_the_oldest_horizon_is_named_and_not_who_inherited_it(tmp_path: Path) -> None:
+    def seen(second: float, pid: int, age: int | None, open_s: float, **more: Any) -> dict[str, Any]:
+        return look(second, pid, **{"horizon_age": age, "transaction_us": round(open_s * SECOND)} | more)
+
+    idle = {"state": "idle in transaction", "statement": 7}
+    rows = [seen(s, 1, s * 100, s - 1, **idle) for s in range(2, 31)]
+    rows += [seen(s, 2, s * 100, 0.2, statement=8) for s in range(2, 31)]  # its snapshots have the horizon of 1
+    rows += [seen(s, 3, None, s, statement=9) for s in range(2, 31)]  # the longest, which holds nothing back
+    rows += [seen(s, 2, 5, 0.2, statement=8) for s in range(31, 50)]  # nobody holds anything for a second
+    rows += [seen(s, 4, 90, s - 50, kind="walsender", transaction_us=None) for s in range(50, 53)]
+    with stored(tmp_path, [one | {"client": "local"} for one in rows]) as interval:
+        history = History(interval)
+        found = [(r["session"], r["horizon"], r["held"], r["open"], r["state"]) for r in history.horizons(5)]
+        page = report(interval, 5)
+    assert found == [
+        ("1", 3000, 29 * 10**9, 29 * 10**9, "idle in transaction"),
+        ("4", 90, 3 * 10**9, None, "walsender"),
+    ]
+    tables = section(page, "sessions")["tables"]
+    (shown,) = [one for one in tables if one["title"] == "Transactions that held back vacuum"]
+    assert [(row["session"], row["horizon"]) for row in shown["rows"]] == [("1", 3000), ("4", 90)]
+
+
 def test_idle_in_a_transaction_and_the_servers_own_processes_are_not_active(tmp_path: Path) -> None:
     rows = [look(1, 1), look(1, 2, state="idle in transaction"), look(1, 3, kind="checkpointer", state=None)]
     with stored(tmp_path, rows) as interval:

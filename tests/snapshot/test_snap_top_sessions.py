@@ -20,6 +20,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.snap.top_keys import VIEWS, ScreenState, split
 from dbdyno.report.live import render_frame
+from dbdyno.report.live_sessions import sessions as show_sessions
 from dbdyno.report.live_sessions import show_blocking
 from dbdyno.snapshot.engines.live_sessions import SORTS, blocking_tree, select_sessions
 from dbdyno.snapshot.engines.postgres.live import PostgresLive
@@ -55,6 +56,14 @@ def test_all_but_the_last_below_a_blocker_are_drawn_with_a_branch_that_goes_on()
         show_blocking(Console(file=file, width=100), blocking_tree(rows))
         lines = file.getvalue().splitlines()
     assert [line.split()[0] + line.split()[1] for line in lines if "─ " in line] == ["├─2", "│└─", "└─3"]
+
+
+@pytest.mark.parametrize(("width", "age", "shown"), [(120, 789, True), (100, 789, False), (120, None, False)])
+def test_a_wide_screen_shows_the_age_of_horizons_if_a_session_has_one(width: int, age: int | None, shown: bool) -> None:
+    with io.StringIO() as file:
+        show_sessions(Console(file=file, width=width), [session(1, horizon_age=age), session(2)], "")
+        said = file.getvalue()
+    assert ("horizon" in said, "789" in said) == (shown, shown)
 
 
 def test_a_circle_and_a_prepared_transaction_are_shown() -> None:
@@ -190,6 +199,7 @@ def test_sessions_have_their_blockers_and_texts_without_what_stands_in_quotes(he
     assert rows[waiter]["blockers"] == [holder]
     assert rows[waiter]["wait"].startswith("Lock:")
     assert rows[holder]["state"] == "idle in transaction" and rows[holder]["transaction_us"] > 0
+    assert rows[holder]["horizon_age"] >= 1, "its own transaction is the oldest"
     assert rows[holder]["query"] == "update kept set v = 2 where '?' = '?'"
 
 

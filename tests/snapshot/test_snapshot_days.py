@@ -39,7 +39,7 @@ def rows_of(dice: random.Random, seconds: int, count: int) -> list[TableRow]:
     found = []
     for _ in range(count):
         kind, event = dice.choice(EVENTS)
-        second = dice.randrange(1, seconds)
+        second, of_looks = dice.randrange(1, seconds), dice.randrange(900, 1000)
         found.append(
             look(
                 second,
@@ -54,6 +54,8 @@ def rows_of(dice: random.Random, seconds: int, count: int) -> list[TableRow]:
                 transaction_us=dice.choice([None, 0, 5_000_000, dice.randrange(min(second, 90_000)) * 1_000_000]),
                 statement_us=dice.randrange(10_000_000),
                 state_us=dice.randrange(10_000_000),
+                horizon_age=dice.choice([None] * 30 + [dice.randrange(10**6)]),
+                **dice.choice([{}, {"looks": dice.randrange(1, of_looks), "of_looks": of_looks}]),
             )
         )
     return found
@@ -75,6 +77,7 @@ def figures(interval: Interval, where: dict[str, str]) -> dict[str, Any]:
         **{by: history.averages_by(by) for by in DIMENSIONS},
         "time": history.over_time(),
         "transactions": history.transactions(10),
+        "horizons": history.horizons(10),
         "idle": history.idle_in_transaction(),
         "waits": waits.waits(interval, 10),
         "verdicts": interval.verdicts,

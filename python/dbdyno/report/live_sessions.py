@@ -27,8 +27,12 @@ _COLUMNS = (
     ("wait", 0),
     ("time", 0),
     ("xact", 0),
+    ("horizon", 110),
 )
-"""Columns with the minimum width of the terminal at which they are shown."""
+"""Columns with the minimum width of the terminal at which they are shown.
+
+The horizon is omitted if no session has one, as on other engines than PostgreSQL.
+"""
 _MOST = {"user": 10, "database": 10, "app": 12, "state": 12, "wait": 20, "pid": 24}
 _STATES = {"idle in transaction": "idle in xact", "idle in transaction (aborted)": "aborted xact"}
 
@@ -121,12 +125,14 @@ def _rows(
         for lead, (depth, row) in zip(leads, rows, strict=True)
     ]
     names = [name for name, least in _COLUMNS if page.width >= least]
+    if not any(cells["horizon"] for cells, _ in shown):
+        names = [name for name in names if name != "horizon"]
     widths = {name: max(len(name), *(len(cells[name]) for cells, _ in shown)) for name in names}
     widths = {name: min(width, _MOST.get(name, width)) for name, width in widths.items()}
     rest = page.width - sum(widths.values()) - _GAP * len(names)
     table = console.table(title, [], [])
     for name in names:
-        right = "right" if name in ("time", "xact") else "left"
+        right = "right" if name in ("time", "xact", "horizon") else "left"
         table.add_column(name, justify=right, no_wrap=True, overflow="ellipsis", width=widths[name])
     table.add_column("statement", no_wrap=True, overflow="ellipsis", width=max(rest, 8))
     for cells, style in shown[:most]:
@@ -145,6 +151,7 @@ def _cells(lead: str, row: Mapping[str, Any]) -> dict[str, str]:
         "wait": fmt.line(row["wait"] or ""),
         "time": _time(row["statement_us"]),
         "xact": _time(row["transaction_us"]),
+        "horizon": fmt.count(age) if (age := row.get("horizon_age")) is not None else "",
         "statement": str(row["query"] or ""),
     }
 

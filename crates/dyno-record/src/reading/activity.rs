@@ -57,7 +57,8 @@ impl Activity {
         let target = Target::of(pid)?;
         let (memory, arrays) = target.open(true)?;
         let unmapped = memory.unmapped.clone();
-        let looks = Looks::new(memory, arrays, target.running(), 0);
+        let horizons = target.horizons(&memory, &arrays);
+        let looks = Looks::new(memory, arrays, target.running(), 0).summed(horizons);
         let (periods, stop) = (Arc::new(Mutex::new(VecDeque::new())), Arc::new(AtomicBool::new(false)));
         let job = Job {
             looks,
@@ -153,8 +154,17 @@ impl Job {
         let (sums, looks) = self.tally.take();
         let names: HashMap<u32, String> = self.looks.applications().collect();
         let mut rows: Vec<(Found, Sum)> = sums.into_iter().filter(|(found, _)| self.is_shown(found)).collect();
-        rows.sort_unstable_by_key(|(found, _)| (found.number, found.event, found.state, found.query_id));
-        let rows: Vec<Json> = rows.iter().filter_map(|(found, sum)| self.row(found, sum, &names)).collect();
+        rows.sort_unstable_by_key(|(found, sum)| (found.number, sum.until));
+        let mut horizons = self.looks.take_horizons();
+        // The last state in which a session was seen has the age of its horizon.
+        let rows: Vec<Json> = rows
+            .iter()
+            .rev()
+            .filter_map(|(found, sum)| {
+                let horizon_age = horizons.remove(&found.number);
+                self.row(found, sum, (names.get(&found.number), horizon_age))
+            })
+            .collect();
         for number in self.tally.forget() {
             self.who.remove(&number);
         }
@@ -189,7 +199,14 @@ impl Job {
     }
 
     /// Returns a sum as an array, in the order of `_Sum` in `memory.py`.
-    fn row(&mut self, found: &Found, sum: &Sum, names: &HashMap<u32, String>) -> Option<Json> {
+    ///
+    /// The starts are only given for the state that lasts: they are not known for the end of the others.
+    fn row(
+        &mut self,
+        found: &Found,
+        sum: &Sum,
+        (application, horizon_age): (Option<&String>, Option<u32>),
+    ) -> Option<Json> {
         let pid = self.tally.processes.get(&found.number)?.pid;
         let names_of = |event| self.target.known.names.get(event).cloned();
         let event = names_of(&found.event).or_else(|| (found.event != 0).then(|| self.unnamed(found.event)));
@@ -206,13 +223,14 @@ impl Job {
             known.kind,
             known.user,
             known.database,
-            names.get(&found.number),
+            application,
             state,
             (found.query_id != 0).then_some(found.query_id as i64),
             class,
             name,
             sum.looks,
-            sum.since_us,
+            if sum.until == self.tally.looks { sum.since_us } else { [0; 3] },
+            horizon_age,
         ]))
     }
 

@@ -3,6 +3,7 @@
 //! A look reads two words of each backend: the event for which it waits, and the change count of its status. More is
 //! read only if one of them has changed. New and ended processes are found in the process array.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
@@ -11,6 +12,7 @@ use crate::perf::now_ns;
 use crate::request::DRAIN_EVERY;
 
 use super::arrays::{Arrays, NAME_BYTES, PID_AT, STATE_AT, STATEMENT_AT, XACT_AT};
+use super::horizon::{Horizons, oldest, precedes};
 use super::locks::{Locks, is_lock};
 use super::memory::{Memory, Shared};
 use super::rhythm::{Rhythm, sleep_exactly};
@@ -19,6 +21,8 @@ use super::stretches::Pause;
 
 /// Interval between two searches for new and ended processes [ns].
 const COME_AND_GO_NS: u64 = 200_000;
+/// The same for looks that are only summed up: a search reads all elements of the process array [ns].
+const SUMMED_COME_AND_GO_NS: u64 = 5_000_000;
 /// Interval after which changes are passed on [ns].
 const HAND_ON_NS: u64 = 10_000_000;
 /// Largest number of changes that are collected; once it is reached, they are passed on before the interval is over.
@@ -38,6 +42,8 @@ struct Slot {
     late_ns: u64,
     holder: i32,
     lock: Option<[u64; 2]>,
+    /// Oldest horizon since the last call of [`Looks::take_horizons`].
+    horizon: Option<u32>,
 }
 
 /// State of the repeated looks at one server.
@@ -53,6 +59,9 @@ pub struct Looks {
     values: Vec<u32>,
     scratch: Vec<u32>,
     locks: Locks,
+    /// True if the looks are only summed up, which needs neither texts nor the holders of locks.
+    is_summed: bool,
+    horizons: Option<Horizons>,
     next_number: u32,
     look: u64,
     looked_ns: u64,
@@ -78,12 +87,22 @@ impl Looks {
             values: Vec::new(),
             scratch: Vec::new(),
             locks: Locks::default(),
+            is_summed: false,
+            horizons: None,
             next_number,
             look: 0,
             looked_ns: 0,
             came_ns: 0,
             changes: Vec::new(),
         }
+    }
+
+    /// Makes the looks cheaper, because they are only summed up: texts and holders of locks are not read. The horizons
+    /// are read if it is known where they are.
+    #[must_use]
+    pub fn summed(mut self, horizons: Option<Horizons>) -> Self {
+        (self.is_summed, self.horizons) = (true, horizons);
+        self
     }
 
     /// Looks once; the first look registers the existing processes.
@@ -94,8 +113,12 @@ impl Looks {
         let was_away = !is_first && pause.add(at_ns, apart_ns);
         self.look += 1;
         if self.memory.gather(&self.places, &mut self.values) {
+            let words = self.words();
             for at in 0..self.slots.len() {
-                let (event, count) = (self.values[2 * at], self.values[2 * at + 1]);
+                let (event, count) = (self.values[words * at], self.values[words * at + 1]);
+                if self.horizons.is_some() {
+                    self.hold(at, oldest(self.values[words * at + 2], self.values[words * at + 3]));
+                }
                 let slot = &self.slots[at];
                 let has_status = slot.entry.is_some() && count != slot.count;
                 if event != slot.event || has_status {
@@ -103,10 +126,13 @@ impl Looks {
                 }
             }
         }
-        if is_first || at_ns.saturating_sub(self.came_ns) >= COME_AND_GO_NS {
+        let search_ns = if self.is_summed { SUMMED_COME_AND_GO_NS } else { COME_AND_GO_NS };
+        if is_first || at_ns.saturating_sub(self.came_ns) >= search_ns {
             self.came_ns = at_ns;
             self.come_and_go(at_ns, !is_first);
-            self.ask_locks(at_ns, apart_ns);
+            if !self.is_summed {
+                self.ask_locks(at_ns, apart_ns);
+            }
         }
         self.looked_ns = at_ns;
     }
@@ -153,7 +179,7 @@ impl Looks {
         let query_id = memory.u64(entry + published.query_id)?;
         let is_running = self.running.contains(&state);
         let mut text = None;
-        if is_running && statement_us != self.slots[at].statement_us {
+        if is_running && !self.is_summed && statement_us != self.slots[at].statement_us {
             let mut bytes = vec![0; arrays.text_bytes];
             memory.read(memory.u64(entry + published.text)?, &mut bytes)?;
             bytes.truncate(bytes.iter().position(|byte| *byte == 0)?);
@@ -182,7 +208,8 @@ impl Looks {
 
     /// Adds a change: a backend now waits for this event.
     fn wait(&mut self, at: usize, at_ns: u64, (event, apart_ns): (u32, u64)) {
-        let (holder, lock) = if is_lock(event) { (self.holder(at, event), self.lock(at, event)) } else { (0, None) };
+        let (holder, lock) =
+            if is_lock(event) && !self.is_summed { (self.holder(at, event), self.lock(at, event)) } else { (0, None) };
         let before = self.before(at, apart_ns);
         let slot = &mut self.slots[at];
         (slot.event, slot.since_look, slot.late_ns) = (event, self.look, apart_ns);
@@ -267,6 +294,7 @@ impl Looks {
             late_ns: 0,
             holder,
             lock: None,
+            horizon: None,
         });
         self.changes.push((number, at_ns, Seen::Begin { pid, event, is_new }));
     }
@@ -289,14 +317,39 @@ impl Looks {
         has_found
     }
 
-    /// Lists the addresses of the two words of each backend.
+    /// Returns the number of words that a look reads of each backend.
+    fn words(&self) -> usize {
+        if self.horizons.is_some() { 4 } else { 2 }
+    }
+
+    /// Lists the addresses of the words of each backend.
     fn place(&mut self) {
         let words = self.slots.iter().flat_map(|slot| {
             let word = self.arrays.procs.at(slot.element) + self.arrays.word;
-            [word, slot.entry.unwrap_or(word)]
+            let horizon = self.horizons.map(|horizons| horizons.at(slot.element));
+            [word, slot.entry.unwrap_or(word)].into_iter().chain(horizon.into_iter().flatten())
         });
         self.places = words.collect();
         self.values.resize(self.places.len(), 0);
+    }
+
+    /// Keeps the horizon of a backend if it is older than those seen before.
+    fn hold(&mut self, at: usize, seen: Option<u32>) {
+        let slot = &mut self.slots[at];
+        let is_older = |one: u32| slot.horizon.is_none_or(|before| precedes(one, before));
+        if seen.is_some_and(is_older)
+            && let Some(horizons) = self.horizons
+        {
+            slot.horizon = horizons.read(&self.memory, slot.element).filter(|one| is_older(*one)).or(slot.horizon);
+        }
+    }
+
+    /// Returns the age of the oldest horizon that each backend had since the last call, in transactions.
+    pub fn take_horizons(&mut self) -> HashMap<u32, u32> {
+        let Some(horizons) = self.horizons else { return HashMap::new() };
+        let memory = &self.memory;
+        let oldest = self.slots.iter_mut().filter_map(|slot| Some((slot.number, slot.horizon.take()?)));
+        oldest.filter_map(|(number, horizon)| Some((number, horizons.age(memory, horizon)?))).collect()
     }
 
     /// Returns the application name of each session that has a status, by the number of its process.

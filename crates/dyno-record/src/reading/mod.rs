@@ -11,6 +11,7 @@
 pub mod activity;
 pub mod arrays;
 pub mod capture;
+pub mod horizon;
 pub mod locks;
 pub mod looks;
 pub mod memory;

@@ -15,6 +15,9 @@ use super::arrays::Published;
 
 pub(super) const NOT_FIT: &str = "record with --mode sites or --mode watch, and send us the server's version";
 
+/// Names of the pointer to the transaction counters: since version 17, and before.
+const COUNTERS: [&str; 2] = ["TransamVariables", "ShmemVariableCache"];
+
 /// Information from a program file.
 pub struct Program {
     /// Version of the server.
@@ -37,6 +40,8 @@ pub(super) struct Variables {
     pub proc: u64,
     pub entry: u64,
     pub header: u64,
+    /// Pointer to the transaction counters; `None` if it has no known name.
+    pub counters: Option<u64>,
 }
 
 /// Device, inode number, size and modification time of a file [s, ns].
@@ -85,6 +90,7 @@ impl Program {
                 proc: address("MyProc")?,
                 entry: address("MyBEEntry")?,
                 header: address("ProcGlobal")?,
+                counters: COUNTERS.iter().find_map(|name| image.symbol(name)).map(|symbol| symbol.addr),
             },
             published: Published { query_id, text },
             first: image.first,

@@ -25,6 +25,8 @@ pub struct Found {
 pub struct Sum {
     /// Number of looks.
     pub looks: u64,
+    /// Number of all looks up to the last one that found the session in the state.
+    pub until: u64,
     /// Start of the transaction, the statement and the state [us since 2000]; 0 for none.
     pub since_us: [i64; 3],
 }
@@ -46,7 +48,8 @@ pub struct Tally {
     /// Processes by number, including those that ended since the last call of [`Tally::take`].
     pub processes: HashMap<u32, Present>,
     sums: HashMap<Found, Sum>,
-    looks: u64,
+    /// Number of all looks so far.
+    pub looks: u64,
     taken: u64,
 }
 
@@ -80,6 +83,7 @@ impl Tally {
             let key = Found { number, event: one.event, state: status.state, query_id: status.query_id };
             let sum = self.sums.entry(key).or_default();
             sum.looks += looks;
+            sum.until = self.looks;
             sum.since_us = [status.xact_us, status.statement_us, status.state_us];
         }
     }
@@ -128,6 +132,8 @@ mod tests {
         assert_eq!((of(0, 0, 0), of(0, 2, 99), of(WAIT, 2, 99), of(0, 1, 99)), (Some(1), Some(2), Some(1), Some(1)));
         assert_eq!((looks, sums.values().map(|sum| sum.looks).sum::<u64>()), (5, 5));
         assert_eq!(sums[&Found { number: 7, event: WAIT, state: 2, query_id: 99 }].since_us, [5, 0, 0]);
+        let until = |event, state| sums[&Found { number: 7, event, state, query_id: 99 }].until;
+        assert_eq!((until(0, 2), until(WAIT, 2), until(0, 1), tally.looks), (3, 4, 5, 5), "the last state lasts");
     }
 
     #[test]

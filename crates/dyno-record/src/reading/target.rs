@@ -7,6 +7,7 @@ use crate::perf::now_ns;
 use crate::process;
 
 use super::arrays::{Arrays, Sample, find};
+use super::horizon::Horizons;
 use super::looks::Looks;
 use super::memory::{Memory, Shared};
 use super::pace::Pace;
@@ -15,6 +16,8 @@ use super::stretches::Pause;
 
 /// Number of looks with which the cost of a look is measured.
 const TRIED: u64 = 2_000;
+/// Number of attempts to verify where the horizons are.
+const HORIZONS_TRIED: usize = 3;
 
 /// Server that may be read.
 pub struct Target {
@@ -68,12 +71,13 @@ impl Target {
         let program = process::program_name(postmaster)?;
         let known = Program::of(&process::program(postmaster))?;
         let shift = process::base(postmaster)?.wrapping_sub(known.first);
-        let Variables { word, proc, entry, header } = known.variables;
+        let Variables { word, proc, entry, header, counters } = known.variables;
         let [word, proc, entry, header] = [word, proc, entry, header].map(|addr| addr.wrapping_add(shift));
+        let counters = counters.map(|addr| addr.wrapping_add(shift));
         Ok(Self {
             postmaster,
             program: program.display().to_string(),
-            variables: Variables { word, proc, entry, header },
+            variables: Variables { word, proc, entry, header, counters },
             known,
         })
     }
@@ -94,11 +98,24 @@ impl Target {
             RecordError::Unread(format!("the postmaster's memory is refused ({error})"), super::memory::BY_RIGHT)
         })?;
         let memory = Shared::open(self.postmaster, header, may_map)?;
-        let pids = process::children(self.postmaster);
-        let samples: Vec<Sample> = pids.into_iter().filter_map(|pid| self.sample(pid, &memory)).collect();
+        let samples = self.samples(&memory);
         let arrays = find(&memory, header, &samples, self.known.published)
             .map_err(|why| unread(format!("PostgreSQL {}: {why}", self.known.version.text)))?;
         Ok((memory, arrays))
+    }
+
+    /// Returns where the memory has the horizons of the server's backends; `None` if that could not be verified.
+    pub fn horizons(&self, memory: &Shared, arrays: &Arrays) -> Option<Horizons> {
+        let pointer = |variable| process::pointer(self.postmaster, variable).filter(|addr| memory.contains(*addr));
+        let places = (pointer(self.variables.header)?, pointer(self.variables.counters?)?);
+        // A process that begins or ends in this moment does not fit.
+        let mut tried = std::iter::repeat_with(|| self.samples(memory)).take(HORIZONS_TRIED);
+        tried.find_map(|samples| Horizons::find(memory, places, arrays, &samples, self.known.version.major))
+    }
+
+    fn samples(&self, memory: &Shared) -> Vec<Sample> {
+        let pids = process::children(self.postmaster);
+        pids.into_iter().filter_map(|pid| self.sample(pid, memory)).collect()
     }
 
     /// Returns a process's pointers to its elements of the arrays; `None` if they do not point into the shared memory.

@@ -20,6 +20,7 @@ from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.protocol import Sampler
 from dbdyno.snapshot.engines.registry import MODULES, engine_of
 from dbdyno.snapshot.engines.view import Options, View
+from dbdyno.snapshot.sessions.samples import WHOLE, weight
 
 EVENTS_MOST = 3
 """Largest number of events shown for each wait class."""
@@ -52,7 +53,10 @@ class Reading:
 
 
 class Session(TypedDict):
-    """A current session: how long its statement, transaction and state have lasted, and who blocks it."""
+    """A current session: how long its statement, transaction and state have lasted, and who blocks it.
+
+    `horizon_age` is the age of its vacuum horizon in transactions; only PostgreSQL has it.
+    """
 
     pid: int
     user: str | None
@@ -66,6 +70,7 @@ class Session(TypedDict):
     state_us: int | None
     blockers: list[int] | None
     query: str
+    horizon_age: NotRequired[int | None]
 
 
 class Progress(TypedDict):
@@ -245,7 +250,8 @@ def _classes(
     if not looks:
         return None, 0
     activity = views[0]
-    at = {column.name: place for place, column in enumerate(activity.columns)}
+    names = [column.name for column in activity.columns]
+    at = {name: place for place, name in enumerate(names)}
     seen: dict[str, dict[str, int]] = {}
     rows: Any = activity.rows
     if isinstance(rows, bytes):
@@ -257,12 +263,13 @@ def _classes(
             continue
         kind, event = row[at["event_type"]] or None, row[at["event"]] or None
         events = seen.setdefault(wait_class(kind, event), {})
-        events[event or "CPU"] = events.get(event or "CPU", 0) + 1
+        times = weight(dict(zip(names, row, strict=False)))
+        events[event or "CPU"] = events.get(event or "CPU", 0) + times
     counts = {name: sum(events.values()) for name, events in seen.items()}
     return [
         {
             "class": name,
-            "aas": counts[name] / looks,
+            "aas": counts[name] / (looks * WHOLE),
             "share": counts[name] / sum(counts.values()),
             "events": sorted(seen[name], key=lambda one: -seen[name][one])[:EVENTS_MOST],
         }

@@ -62,6 +62,7 @@ class View:
         elapsed_ns: How long reading took.
         problem: Why the view was not read, or None.
         next_step: What would make it readable.
+        order_by: Columns by which rows of CSV are sorted when they are stored, so that they take less space.
     """
 
     name: str
@@ -73,6 +74,7 @@ class View:
     elapsed_ns: int = 0
     problem: str | None = None
     next_step: str | None = None
+    order_by: tuple[str, ...] = ()
 
 
 def unread_view(name: str, scope: str, problem: str, next_step: str | None = None) -> View:

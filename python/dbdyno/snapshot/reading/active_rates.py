@@ -15,7 +15,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import HOUR_US
 from dbdyno.snapshot.reading.sums.look_sums import PARTS
 from dbdyno.snapshot.sessions.active import EVENT_ENGINES, STATEMENT_TYPES, active_rows
-from dbdyno.snapshot.sessions.samples import activity_columns
+from dbdyno.snapshot.sessions.samples import SEEN, WHOLE, activity_columns
 from dbdyno.snapshot.sessions.summed_samples import files_of, looked_hours
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def active_rates(interval: Interval, *, hourly: bool = False) -> ActiveRates | N
     found = ActiveRates(len(looks))
     # The bit of a column is set if a row is not grouped by it.
     for bits, kind, event, database, user, at, seen in _seen(interval, slots):
-        values = [count / looks[slot] for slot, count in zip(at, seen, strict=True)]
+        values = [count / (looks[slot] * WHOLE) for slot, count in zip(at, seen, strict=True)]
         if bits == 0b011:
             found.add("class", wait_class(EVENT_ENGINES[engine], kind, event), at, values)
         elif bits == 0b101:
@@ -112,7 +112,8 @@ def _seen_in_samples(interval: Interval, slots: Mapping[int, int], hours: list[C
     )
     return interval.connection.execute(
         f"""select {_LISTED} from (
-          select grouping(event, datname, usename) as bits, slot, event_type, event, datname, usename, count(*) as seen
+          select grouping(event, datname, usename) as bits, slot, event_type, event, datname, usename,
+            sum({SEEN})::bigint as seen
           from (from {source} where {active_rows(interval)}) join looked using (at_us)
           group by grouping sets ((slot, event_type, event), (slot, datname), (slot, usename)))
         group by bits, event_type, event, datname, usename"""

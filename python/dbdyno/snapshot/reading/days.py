@@ -19,17 +19,18 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.reading.sums.chunk import Chunk
-from dbdyno.snapshot.reading.sums.day import LOOK_COLUMNS, LOOKS, MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
+from dbdyno.snapshot.reading.sums.day import HORIZONS, LOOK_COLUMNS, LOOKS, MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
 from dbdyno.snapshot.sessions.active import (
     MINUTE_US,
     STATEMENT_TYPES,
     TRANSACTIONS_KEPT,
     active_rows,
+    horizon_holders,
     idle_rows,
     longest_transactions,
     other_rows,
 )
-from dbdyno.snapshot.sessions.samples import activity_columns
+from dbdyno.snapshot.sessions.samples import SEEN, activity_columns
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.store.parquet import file_checksum, write_query
 
@@ -107,17 +108,18 @@ def _sampled(interval: Interval, temp_path: Path) -> JsonObject:
     if strays:
         return nothing
     interval.connection.execute(f"create temp table active_ as from {source} where {active_rows(interval)}")
-    seen = "count(*) as seen from active_ group by all order by all"
+    seen = f"sum({SEEN})::bigint as seen from active_ group by all order by all"
     queries = {
-        LOOKS: f"select {LOOK_COLUMNS}, count(*) as seen from {source} where {other_rows(interval)}"
+        LOOKS: f"select {LOOK_COLUMNS}, sum({SEEN})::bigint as seen from {source} where {other_rows(interval)}"
         " group by all order by all",
         SESSIONS: f"select {KEYS}, {seen}",
         MINUTES: f"select at_us // {MINUTE_US} * {MINUTE_US} as at_us, event_type, event, {seen}",
         TRANSACTIONS: longest_transactions(interval, source, 0, TRANSACTIONS_KEPT),
+        HORIZONS: horizon_holders(interval, source, TRANSACTIONS_KEPT),
     }
     for name, query in queries.items():
         write_query(interval.connection, query, temp_path / name)
-    idle = interval.query(f"select count(*) as n from {source} where {idle_rows(interval)}")[0]["n"]
+    idle = interval.query(f"select coalesce(sum({SEEN}), 0) as n from {source} where {idle_rows(interval)}")[0]["n"]
     return {"sampled": True, "idle": int(idle)}
 
 

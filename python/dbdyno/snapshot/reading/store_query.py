@@ -5,8 +5,9 @@
         answer.names, list(answer.rows())
 
 A view of the server is a table with the differences over the interval; NAME_by_snapshot has a row per key and
-sub-interval, with the time at which it ends. `sessions` has the sampled active sessions, `snapshots` the snapshots.
-Only the tables that a query names are made. The author of the query can read the store and nothing else.
+sub-interval, with the time at which it ends. `sessions` has the sampled active sessions, with the part of a look or
+period in which each was seen (`seen`), `snapshots` the snapshots. Only the tables that a query names are made. The
+author of the query can read the store and nothing else.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def store_tables(interval: Interval) -> dict[str, list[str]]:
     found = {SNAPSHOTS: ["snapshot", "time", "note"]}
     if interval.before.engine in STATEMENT_TYPES:
         columns = [one.name for one in activity_columns(STATEMENT_TYPES[interval.before.engine])]
-        found[SESSIONS] = ["time", *columns, "class"]
+        found[SESSIONS] = ["time", *columns, "class", "seen"]
     for view in sorted(interval.after.views):
         if view in SAMPLED or not interval.has(view):
             continue
@@ -119,7 +120,8 @@ def _snapshots(interval: Interval) -> None:
 def _sessions(interval: Interval) -> None:
     samples = History(interval).samples()
     interval.connection.execute(
-        f"create or replace temp view {SESSIONS} as select make_timestamp(at_us) as time, * from {samples}"
+        f"create or replace temp view {SESSIONS} as select make_timestamp(at_us) as time, *,"
+        f" coalesce(looks / of_looks, 1.0) as seen from {samples}"
     )
 
 

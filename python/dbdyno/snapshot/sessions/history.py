@@ -5,7 +5,8 @@
     history.over_time()                        # by wait class over time
 
 A session is active if it is a client's session (or a parallel worker) that runs a statement; a session idle in a
-transaction is not active. Average active sessions are the sessions seen divided by the looks taken. The number of looks
+transaction is not active. Average active sessions are the sessions seen divided by the looks taken. A row that stands
+for a period of many looks counts by its share of them (`samples.SEEN`), and the period as one look. The number of looks
 is known per snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks
 are never made.
 
@@ -31,12 +32,14 @@ from dbdyno.snapshot.reading.sums.look_sums import NAME_COLUMNS
 from dbdyno.snapshot.sessions.active import (
     ACTIVE,
     EVENT_ENGINES,
+    HOLDER_COLUMNS,
+    LONG_US,
     MINUTE_US,
     STATEMENT_TYPES,
     active_rows,
     transaction_rows,
 )
-from dbdyno.snapshot.sessions.samples import activity_columns
+from dbdyno.snapshot.sessions.samples import SEEN, WHOLE, activity_columns
 from dbdyno.snapshot.sessions.summed_samples import SummedSamples
 
 if TYPE_CHECKING:
@@ -56,8 +59,6 @@ DIMENSIONS = {
 
 TABLE = "table"
 """Name of the filter for sessions whose statement names a table; there is no such column."""
-LONG_US = 1_000_000
-"""Minimum duration of a listed transaction in microseconds."""
 BUCKETS_MOST = 180
 LOOKS_LEAST = 4
 """Minimum number of looks in a time bucket."""
@@ -74,7 +75,7 @@ _NONE = {
 
 
 class History:
-    """The active sessions of an interval, one row per session and look.
+    """The active sessions of an interval, one row per session, state, and look or period.
 
     `where` selects the sessions whose dimension has that value, or with `table` those whose statement names the table.
 
@@ -160,7 +161,7 @@ class History:
         rows = self.interval.query(
             f"""with each as (
               select name, class, sum(seen)::bigint as seen from {grouped} where class is not null group by 1, 2)
-            select name, sum(seen) / {self.looks} as aas, sum(seen)::bigint as seen,
+            select name, sum(seen) / {self.looks * WHOLE} as aas, sum(seen) / {WHOLE} as seen,
               sum(seen) / nullif(sum(sum(seen)) over (), 0) as share,
               list({{'class': class, 'seen': seen}} order by seen desc, class) as classes
             from each group by name order by aas desc, name"""
@@ -170,7 +171,7 @@ class History:
         counts = {row["name"]: row["n"] for row in self.interval.query(sql)}
         without = WITHOUT_SHOWN if self.engine == "mariadb" else WITHOUT
         for row in rows:
-            row["mostly"] = _mostly(row.pop("classes"), int(row["seen"]))
+            row["mostly"] = _mostly(row.pop("classes"))
             row["sessions"] = counts.get(row["name"])
             if dimension == "statement":
                 row["text"] = self.text_of.get(row["name"], without if row["name"] == none else NO_TEXT)
@@ -209,7 +210,7 @@ class History:
         ):
             of = values.setdefault(row["class"], [0.0 if one else None for one in known])
             if known[row["bucket"]]:
-                of[row["bucket"]] = row["seen"] / looks[row["bucket"]]
+                of[row["bucket"]] = row["seen"] / WHOLE / looks[row["bucket"]]
         order = sorted(values, key=lambda name: CLASSES.index(name) if name in CLASSES else len(CLASSES))
         return {
             "at_us": [(first + at) * width for at in range(len(looks))],
@@ -224,7 +225,7 @@ class History:
         """Return the average number of sessions idle in a transaction, or None if there were no looks."""
         if not self.looks:
             return None
-        return float(self._summed.idle_count()) / self.looks
+        return self._summed.idle_count() / (self.looks * WHOLE)
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
         """Return the longest open transactions seen in the selected sessions, one row each.
@@ -256,11 +257,46 @@ class History:
                 found[at] = row | {"text": self.text_of.get(row["statement"] or "")}
         return list(found.values())[:top]
 
+    def horizons(self, top: int, least_us: int = LONG_US) -> list[Row]:
+        """Return the transactions that held back vacuum in the selected sessions, the oldest horizon first.
+
+        A row has the greatest age of its horizon in transactions, for how long it was the oldest of the server, and the
+        last state and statement. There is none if horizons were not sampled.
+        """
+        if not self.looks:
+            return []
+        source = self._summed.horizons(4 * top, least_us)
+        rows = self.interval.query(
+            f"""select session::varchar as session, begun, max(horizon_age) as horizon, sum(held)::bigint as held,
+              max(transaction_us) * 1000 as "open", max(at_us) as seen,
+              {", ".join(f"arg_max({name}, at_us) as {name}" for name in HOLDER_COLUMNS)}
+            from {source} where true{self._kept(("class", "event"))} group by session, begun
+            order by horizon desc, session, begun"""
+        )
+        look_ns = self.interval.seconds * 1e9 / self.looks
+        found: dict[tuple[str, int | None], Row] = {}
+        for row in rows:
+            at = row["session"], row.pop("begun")
+            # Grouped by begin, rounded to two seconds: those divided by the rounding are joined.
+            same = () if at[1] is None else ((at[0], at[1] + step) for step in (-1, 1))
+            first = next((one for one in same if one in found), None)
+            if first is not None:
+                found[first]["held"] += row["held"] * look_ns
+                continue
+            kind = row.pop("kind")
+            found[at] = row | {
+                "held": row["held"] * look_ns,
+                "state": row["state"] if kind == "client backend" else kind,
+                "statement": None if row["statement"] is None else str(row["statement"]),
+                "text": self.text_of.get(str(row["statement"])),
+            }
+        return list(found.values())[:top]
+
     def _by_time(self, width_us: int) -> str:
         """Return an SQL relation with how often each wait class was seen over time, for buckets of `width_us`."""
         if self._summed.is_by_minute and not self.where and width_us % MINUTE_US == 0:
             return "session_minutes"
-        return f"(select at_us, class, 1 as seen from {self.samples()})"
+        return f"(select at_us, class, {SEEN} as seen from {self.samples()})"
 
     def _kept(self, without: Sequence[str] = ()) -> str:
         """Return the SQL conditions for the values in `where`, except for the dimensions `without`."""
@@ -342,7 +378,8 @@ def _column(dimension: str) -> str:
     return DIMENSIONS[dimension]
 
 
-def _mostly(classes: Sequence[Mapping[str, Any]], seen: int) -> str:
+def _mostly(classes: Sequence[Mapping[str, Any]]) -> str:
     """Return at most three wait classes with their shares, such as `lock 80 %, CPU 20 %`."""
-    shares = [(one["class"], one["seen"] / seen) for one in classes[:3]]
+    whole = sum(one["seen"] for one in classes)
+    shares = [(one["class"], one["seen"] / whole) for one in classes[:3]]
     return ", ".join(f"{name} {share * 100:.0f} %" for name, share in shares if share >= 0.005)

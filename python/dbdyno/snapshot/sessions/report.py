@@ -73,6 +73,9 @@ def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
         _objects_table(history, one, top) if one in objects.OBJECTS else _table(history, one, top) for one in dimensions
     ]
     tables.append(table("Longest transactions", _TRANSACTIONS, history.transactions(min(top, LONGEST))))
+    horizons = history.horizons(min(top, LONGEST))
+    if horizons:
+        tables.append(table("Transactions that held back vacuum", _HORIZONS, horizons))
     tables.append(events_table(found))
     drawn = history.over_time()
     lacks = [
@@ -91,6 +94,10 @@ OPENED_MOST = 130
 LONGEST = 10
 _TRANSACTIONS = columns(
     "session:text open:ns ran:ns:longest_statement idled:ns:longest_idle state:text:last_state seen:time:last_seen"
+    " usename:text:user datname:text:database application:text client:text text:text:last_statement"
+)
+_HORIZONS = columns(
+    "session:text horizon:count:transactions_since held:ns:oldest_for open:ns state:text:last_state seen:time:last_seen"
     " usename:text:user datname:text:database application:text client:text text:text:last_statement"
 )
 UNNAMED = "(none)"
@@ -127,7 +134,7 @@ def _no_statements(history: History) -> MissingMeasurement | None:
     return missing_measurement("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
 
 
-BY_MEMORY = ", each the sum of up to 1,000 reads of the server's memory per second"
+BY_MEMORY = ", each the sums of up to 1,000 looks at the server's memory per second"
 
 
 def _notes(history: History) -> list[str]:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.sql_text import literal
 from dbdyno.snapshot.reading.sums import look_sums
-from dbdyno.snapshot.reading.sums.day import LOOK_COLUMNS, LOOKS, MINUTES, SESSIONS, TRANSACTIONS
+from dbdyno.snapshot.reading.sums.day import HORIZONS, LOOK_COLUMNS, LOOKS, MINUTES, SESSIONS, TRANSACTIONS
 from dbdyno.snapshot.sessions.active import (
     BEGUN_US,
     IDLE,
     active_rows,
+    horizon_holders,
     idle_rows,
     longest_transactions,
     not_own_sessions,
     other_rows,
 )
+from dbdyno.snapshot.sessions.samples import SEEN
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.view import Column
@@ -50,7 +52,7 @@ class SummedSamples:
         return bool(self.days or self.hours)
 
     def active_sessions(self) -> str:
-        """Return an SQL relation with the active sessions, a row per sample or per sum of a day."""
+        """Return an SQL relation with the active sessions, a row per sample or per sum of a day, with its weight."""
         return self._seen(self._outside)
 
     def active_sessions_outside(self) -> str:
@@ -59,7 +61,7 @@ class SummedSamples:
 
     def _seen(self, hours: list[Chunk] | None) -> str:
         columns = _SUMMED if self.days else "*"
-        rows = f"select {columns}, 1 as seen from {self._samples(hours)} where {active_rows(self._interval)}"
+        rows = f"select {columns}, {SEEN} as seen from {self._samples(hours)} where {active_rows(self._interval)}"
         if not self.days:
             return f"({rows})"
         summed = f"select {_SUMMED}, seen from {self._of_days(SESSIONS)} where {not_own_sessions(self._interval)}"
@@ -74,12 +76,12 @@ class SummedSamples:
         columns = "at_us, event_type, event"
         sums = [self._of_days(MINUTES)] if self.days else []
         sums += [self._of_hours(look_sums.MINUTES)] if self.hours else []
-        rows = f"select {columns}, 1 as seen from {self._samples(self._rest)} where {active_rows(self._interval)}"
+        rows = f"select {columns}, {SEEN} as seen from {self._samples(self._rest)} where {active_rows(self._interval)}"
         return f"({' union all by name '.join([*(f'select {columns}, seen from {one}' for one in sums), rows])})"
 
     def states(self) -> str:
         """Return an SQL relation with how often sessions of each kind were in each state, without dbdyno's own."""
-        rows = f"select {_STATES}, 1 as seen from {self._samples(self._rest)} where {other_rows(self._interval)}"
+        rows = f"select {_STATES}, {SEEN} as seen from {self._samples(self._rest)} where {other_rows(self._interval)}"
         parts = [f"select {_STATES}, seen from {self._of_hours(look_sums.LOOKS)} where theirs"] if self.hours else []
         if self.days:
             mine = not_own_sessions(self._interval)
@@ -87,8 +89,10 @@ class SummedSamples:
         return f"({' union all by name '.join([*parts, rows])})"
 
     def idle_count(self) -> int:
-        """Return how often sessions were seen idle in a transaction."""
-        found = [f"select count(*) as n from {self._samples(self._rest)} where {idle_rows(self._interval)}"]
+        """Return how often sessions were seen idle in a transaction, in millionths of a look."""
+        found = [
+            f"select coalesce(sum({SEEN}), 0) as n from {self._samples(self._rest)} where {idle_rows(self._interval)}"
+        ]
         if self.hours:
             found.append(
                 f"select coalesce(sum(seen), 0) from {self._of_hours(look_sums.LOOKS)} where theirs and {IDLE}"
@@ -113,6 +117,16 @@ class SummedSamples:
                 group by all order by longest desc, session, begun limit {int(limit)}"""
         interval.connection.execute(f"create or replace temp table longest_transactions as {sql}")
         return self._samples(self._hours_of_longest()) if summed else source
+
+    def horizons(self, limit: int, least_us: int) -> str:
+        """Return an SQL relation with the transactions that held back vacuum, a row each per hour or day, and rest.
+
+        Sums have only those of `LONG_US` or longer.
+        """
+        parts = [horizon_holders(self._interval, self._samples(self._rest), limit, least_us)]
+        parts += [f"from {self._of_days(HORIZONS)}"] if self.days else []
+        parts += [f"from {self._of_hours(look_sums.HORIZONS)}"] if self.hours else []
+        return f"({' union all by name '.join(f'(from ({one}))' for one in parts)})"
 
     def _hours_of_longest(self) -> list[Chunk]:
         """Return the hours in which the transactions of `longest_transactions` were open."""

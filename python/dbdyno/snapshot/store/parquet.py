@@ -102,7 +102,7 @@ class Writer(Closeable):
                 f"select * from read_csv({literal(str(aside))}, header=false, delim=',',"
                 f" quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, new_line='\\n',"
                 f" auto_detect=false, max_line_size=200000000, parallel=false,"
-                f" columns={{{columns}}})",
+                f" columns={{{columns}}}){_ordered(view.order_by)}",
                 path,
                 small=len(data) <= _SMALL_BYTES,
             )
@@ -117,6 +117,10 @@ class Writer(Closeable):
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _ordered(names: tuple[str, ...]) -> str:
+    return f" order by {', '.join(map(quoted, names))}" if names else ""
 
 
 def write_query(

@@ -110,6 +110,8 @@ def watch(
                 if stop.wait(max(0.0, due - time.monotonic())):
                     due = begun + (for_s or 0)
                 if sampler is not None:
+                    if stop.is_set() or (for_s is not None and due - begun >= for_s):
+                        sampler.stop()
                     sampled = merge_samples(sampled, sampler.take())
         finally:
             if sampler is not None:

@@ -362,11 +362,19 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
 
 
 def _old_transaction(change: Change) -> str:
-    """Return in words which transaction was open for most of the second period and prevents cleanup; else ''.
+    """Return in words which transaction prevented cleanup for most of the second period; else ''.
 
-    The transaction is known from sampled sessions.
+    It is known from sampled sessions: as the holder of the oldest horizon, or else as the longest transaction.
     """
-    longest = next(iter(History(change.after).transactions(1, least_us=0)), None)
+    history = History(change.after)
+    holder = next(iter(history.horizons(1, least_us=0)), None)
+    if holder is not None and holder["held"] >= 0.5e9 * change.after.seconds:
+        who = " of ".join(filter(None, (holder["usename"], holder["application"])))
+        return (
+            f"; a transaction held back vacuum for {duration_text(holder['held'] / 1e6)} ({who}, {holder['state']}):"
+            f" rows that it may see stay, back to {holder['horizon']} transactions ago"
+        )
+    longest = next(iter(history.transactions(1, least_us=0)), None)
     if longest is None or longest["open"] < 0.5e9 * change.after.seconds:
         return ""
     who = " of ".join(filter(None, (longest["usename"], longest["application"])))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.reading.sums.look_sums import LOOKS
+from dbdyno.snapshot.sessions.samples import SEEN, WHOLE
 from dbdyno.snapshot.sessions.summed_samples import files_of, looked_hours
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ _TABLES = count()
 
 
 def sampled_activity(interval: Interval) -> tuple[str, int]:
-    """Return a table of what sessions did in an interval, and the number of looks.
+    """Return a table of what sessions did in an interval, and the number of looks, in millionths.
 
     The table has a row per combination of `kind`, `state`, `statement`, `event_type` and `event`; `n` is how often a
-    session was seen in that combination.
+    session was seen in that combination, in millionths too.
     """
-    return interval.compute_once("sampled sessions", lambda: _added_up(interval)), interval.looks
+    return interval.compute_once("sampled sessions", lambda: _added_up(interval)), interval.looks * WHOLE
 
 
 def average_sessions(interval: Interval, where: str) -> float:
@@ -36,9 +37,8 @@ def _added_up(interval: Interval) -> str:
     name = f"sampled_sessions_{next(_TABLES)}"
     hours, others = looked_hours(interval)
     columns = "kind, state, statement, event_type, event"
-    rows = (
-        f"select {columns}, 1 as seen from {interval.samples('activity', ACTIVITY, others)[0]} where {interval.inside}"
-    )
+    source, _ = interval.samples("activity", ACTIVITY, others)
+    rows = f"select {columns}, {SEEN} as seen from {source} where {interval.inside}"
     if hours:
         rows = f"select {columns}, seen from {files_of(hours, LOOKS)} union all by name {rows}"
     interval.connection.execute(

@@ -168,7 +168,7 @@ class Sampler(Poller):
         self.statements = Statements()
         self._address = address
         self._sql = self._who = ""
-        self._seen = SampleBuffer(ACTIVITY, BLOCKED)
+        self._seen = SampleBuffer(activity_columns("VARCHAR", summed=False), BLOCKED)
         self._has_digests = False
         self._newest_s = 0.0
         self._learnt: tuple[float, int] | None = None

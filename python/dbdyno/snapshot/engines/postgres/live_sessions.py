@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import SnapshotError, TargetError
+from dbdyno.snapshot.engines.postgres.sampler import horizon_age
 from dbdyno.snapshot.engines.postgres.texts import without_literals
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ select pid, usename, datname, application_name,
   coalesce(host(client_addr), case when backend_type = 'client backend' then 'local' end),
   coalesce(state, backend_type), nullif(concat_ws(':', wait_event_type, wait_event), ''),
   case when state = 'active' then {_age("query_start")} end, {_age("xact_start")}, {_age("state_change")},
-  blockers, left(query, {LONGEST})
+  blockers, left(query, {LONGEST}), {horizon_age("seen")}
 from seen
 where state <> 'idle' and backend_type in ('client backend', 'parallel worker', 'walsender')
   or backend_type = 'autovacuum worker'
@@ -53,7 +54,7 @@ where state <> 'idle' and backend_type in ('client backend', 'parallel worker', 
 """
 _NAMES = (
     *("pid", "user", "database", "application", "client", "state"),
-    *("wait", "statement_us", "transaction_us", "state_us", "blockers", "query"),
+    *("wait", "statement_us", "transaction_us", "state_us", "blockers", "query", "horizon_age"),
 )
 
 _PROGRESS = {

@@ -1,7 +1,8 @@
 """Active sessions from the memory of a server on this machine: a look per millisecond, which costs the server nothing.
 
 From shared memory, the core reads what each session waits for and works on, and sums it up per period
-(`reading/activity.rs` of crates/dyno-record). The server is asked only for the names of new sessions, once for each.
+(`reading/activity.rs` of crates/dyno-record). Each period has a row per session and state, with the number of looks
+that found the session in the state. The server is asked only for the names of new sessions, once for each.
 """
 
 from __future__ import annotations
@@ -9,11 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbdyno.base.errors import SnapshotError, TraceError
-from dbdyno.snapshot.sessions.shares import Path, Shares
 
 if TYPE_CHECKING:
     import psycopg
@@ -41,7 +40,9 @@ from pg_stat_activity where pid = any(%s)
 class _Sum(NamedTuple):
     """Number of looks of a period that found a session in one state.
 
-    `since_us` are the starts of its transaction, statement and state in microseconds since 2000.
+    `since_us` are the starts of its transaction, statement and state in microseconds since 2000, or zeros if the state
+    did not last until the end of the period. `horizon_age` is the greatest age of its vacuum horizon in the period, in
+    transactions; only the last state of a session has it.
     """
 
     number: int
@@ -56,6 +57,7 @@ class _Sum(NamedTuple):
     event: str | None
     looks: int
     since_us: tuple[int, int, int]
+    horizon_age: int | None
 
 
 class SessionMemory:
@@ -65,14 +67,13 @@ class SessionMemory:
         TraceError: The memory cannot be read; the message says why.
     """
 
-    def __init__(self, target: Postgres, conn: Connection, period_ns: int, seed: int = 0) -> None:
+    def __init__(self, target: Postgres, conn: Connection, period_ns: int) -> None:
         from dbdyno import _core
 
         if not target.is_here(conn):
             raise TraceError(NOT_LOCAL)
         self._own = conn.info.backend_pid
         self._reader = _core.SessionReader(self._own, min(LOOK_NS, period_ns), period_ns)
-        self._shares = Shares(random.Random(seed))
         self._names: dict[int, tuple[str | None, ...]] = {}
         self.looks = 0
         self.waiters: list[int] = []
@@ -116,14 +117,9 @@ class SessionMemory:
             self._names |= {number: tuple(names.get(there[number], (None,) * 4)) for number in new}
 
     def _rows(self, period: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """Return the `ACTIVITY` rows of a period.
-
-        A session that all looks found in the same state gets a row. For all others, `Shares` chooses some of their
-        rows, in proportion to the number of looks that found each state.
-        """
+        """Return the `ACTIVITY` rows of a period."""
         at_us, looks = period["at_us"], max(period["looks"], 1)
-        whole: list[tuple[Any, ...]] = []
-        parts: list[tuple[Path, float, tuple[Any, ...]]] = []
+        rows = []
         for row in period["rows"]:
             kind, database, user, client = self._names[row.number]
             kind = kind or row.kind or _CLIENT
@@ -133,14 +129,11 @@ class SessionMemory:
             who = (kind, database or row.database or None, user or row.user or None, row.application)
             does = (row.query_id, row.state, row.event_type, row.event)
             transaction_us, statement_us, state_us = (_age(at_us, since) for since in row.since_us)
-            made = (at_us, row.pid, *who, *does, transaction_us, client, statement_us, state_us)
-            if row.looks == looks:
-                whole.append(made)
-            else:
-                path = ((kind, *does[1:]), (*who[1:], does[0]), row.number)
-                parts.append((path, row.looks / looks, made))
-        return whole + self._shares.rows(parts)
+            ages = (transaction_us, client, statement_us, state_us, row.horizon_age)
+            rows.append((at_us, row.pid, *who, *does, *ages, row.looks, looks))
+        return rows
 
 
 def _age(at_us: int, since_us: int) -> int | None:
-    return max(at_us - since_us - _SINCE_US, 0) if since_us else None
+    """Return how long something has lasted, in whole milliseconds, which is the resolution of looks."""
+    return max(at_us - since_us - _SINCE_US, 0) // 1000 * 1000 if since_us else None

@@ -12,6 +12,7 @@ from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null, own
 from dbdyno.snapshot.engines.view import LOSSES
 from dbdyno.snapshot.reading.difference import union_columns
 from dbdyno.snapshot.reading.ends import Ends
+from dbdyno.snapshot.sessions.samples import SEEN, WHOLE
 from dbdyno.snapshot.store.folder import relation_of_places
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ def _of_part(source: Interval | Batch, sums: _Sums, pair: Ends, part: int) -> li
     if not looks:
         return found
     active, waiting = sums.seen.get(part, (0, 0))
-    found = [(metric, active / looks if metric.name == "aas" else value) for metric, value in found]
-    return [*found, (_WAITING, waiting / looks)]
+    whole = looks * WHOLE
+    found = [(metric, active / whole if metric.name == "aas" else value) for metric, value in found]
+    return [*found, (_WAITING, waiting / whole)]
 
 
 def _log(pair: Ends) -> list[tuple[Metric, float | None]]:
@@ -123,7 +125,7 @@ def _statements(sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float 
 
 
 def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[int, int]]:
-    """Return how many active sessions the looks saw, and how many of them waited, by sub-interval.
+    """Return how often looks saw active sessions, and waiting ones, by sub-interval, in millionths of a look.
 
     Active sessions are sampled too, because the server adds a statement's time only when it ends: its sums show no
     active session before that, and then more sessions than were active.
@@ -136,8 +138,10 @@ def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[in
     if not numbers:
         return {}
     rows = source.query(
-        f"""select _file, _in, count(*) filter (where state in ('active', 'fastpath function call')) as active,
-          count(*) filter (where state = 'active' and event is not null and kind = 'client backend') as waiting
+        f"""select _file, _in,
+          coalesce(sum({SEEN}) filter (where state in ('active', 'fastpath function call')), 0)::bigint as active,
+          coalesce(sum({SEEN}) filter (where state = 'active' and event is not null and kind = 'client backend'), 0)
+            ::bigint as waiting
         from (from {union_columns(ACTIVITY)} union all by name from {relation_of_places(numbers, alike=False)})
         where kind in ('client backend', 'parallel worker') and application is distinct from 'dbdyno snap'
         group by 1, 2"""

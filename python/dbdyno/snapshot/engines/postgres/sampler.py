@@ -4,8 +4,8 @@
         ...
         views = sampler.take()      # `activity` and `blocked`, ready for the store
 
-If the server is on this machine and its memory may be read, sessions are read from there, about once per millisecond
-(`memory.py`), and the rows have the same form. Otherwise each look is a query.
+If the server is on this machine and its memory may be read, sessions are read from there, about once per millisecond,
+and summed up per period (`memory.py`). Otherwise each look is a query.
 
 A query returns one row: the server itself formats the sessions as CSV, so looking ten times a second at a hundred
 sessions costs the client next to nothing. It sees clients that are active or have an open transaction, and background
@@ -63,6 +63,14 @@ def _client(of: str) -> str:
     return _quoted(f"coalesce(host({of}.client_addr), {local})")
 
 
+def horizon_age(of: str) -> str:
+    """Return SQL for the age of a session's vacuum horizon; NULL for autovacuum, whose horizon other vacuums ignore."""
+    return (
+        f"case when {of}.backend_type <> 'autovacuum worker'"
+        f" then greatest(age({of}.backend_xmin), age({of}.backend_xid)) end"
+    )
+
+
 _NOW = "(extract(epoch from statement_timestamp()) * 1000000)::bigint::text"
 """SQL for the time of a look, the same for all of its rows."""
 
@@ -83,6 +91,8 @@ def _looking(statement: str) -> str:
         _client("a"),
         _age("a.query_start"),
         _age("a.state_change"),
+        f"({horizon_age('a')})::text",
+        *("null",) * 2,
     )
     return f"""
 select /* dbdyno */ string_agg({fields}, E'\\n'),
@@ -147,7 +157,7 @@ class Sampler(PostgresPoller):
         by_memory: bool = True,
     ) -> None:
         super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
-        self._seed, self._by_memory = seed, by_memory
+        self._by_memory = by_memory
         self._statement: str | None = None
         self._seen = SampleBuffer(ACTIVITY, BLOCKED)
         self._memory: SessionMemory | None = None
@@ -174,13 +184,18 @@ class Sampler(PostgresPoller):
         conn = super()._connect()
         if self._by_memory:
             try:
-                self._memory = SessionMemory(self._target, conn, self._period_ns, self._seed)
+                self._memory = SessionMemory(self._target, conn, self._period_ns)
                 self.source = Source(MEMORY)
             except TraceError as error:
                 self.source = Source(QUERIES, _refusal(error))
         else:
             self.source = Source(QUERIES)
         return conn
+
+    def _look_until_stopped(self, conn: Connection) -> None:
+        super()._look_until_stopped(conn)
+        if self._memory is not None:
+            self._look(conn)  # the periods since the last call
 
     def _look(self, conn: Connection) -> None:
         if self._statement is None:

@@ -12,21 +12,22 @@ from dbdyno.base.sections import Part, Row, columns, missing_measurement, sectio
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.sessions.history import WITHOUT
+from dbdyno.snapshot.sessions.samples import WHOLE
 from dbdyno.snapshot.sessions.summed_samples import SummedSamples
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 NEXT_STEP = "dbdyno snap watch --target DSN --every 60s"
-_CLASSES = columns("class:text aas:aas share:ratio seen")
-_EVENTS = columns("event:text type:text class:text aas:aas share:ratio seen")
+_CLASSES = columns("class:text aas:aas share:ratio seen:number")
+_EVENTS = columns("event:text type:text class:text aas:aas share:ratio seen:number")
 _BY_SQL = columns("text:text:statement event:text aas:aas share:ratio statement:code:identifier")
-_BACKGROUND = columns("process:text event:text aas:aas seen")
+_BACKGROUND = columns("process:text event:text aas:aas seen:number")
 _ACTIVE = "state in ('active', 'fastpath function call')"
 
 
 def activity(interval: Interval) -> int:
-    """Create the tables `active` (counts of sessions by what they did) and `classes`, and return the number of looks.
+    """Create the tables `active` (counts of sessions by what they did, in millionths) and `classes`; return the looks.
 
     A day has millions of rows, so they are added up while they are read.
     """
@@ -58,9 +59,11 @@ def waits(interval: Interval, top: int) -> Part:
         why = "the sessions were not sampled in this interval"
         return section("waits", title, not_measured=[missing_measurement("waits", why, NEXT_STEP)])
 
+    whole = looks * WHOLE
+
     def counted(by: str, where: str = "is_client and is_active") -> list[Row]:
         return interval.query(
-            f"""select {by}, sum(n) / {looks} as aas, sum(n)::bigint as seen, sum(n) / sum(sum(n)) over () as share
+            f"""select {by}, sum(n) / {whole} as aas, sum(n) / {WHOLE} as seen, sum(n) / sum(sum(n)) over () as share
             from active join classes using (type, name, is_client) where {where}
             group by all order by seen desc, 1, 2"""
         )
@@ -71,11 +74,11 @@ def waits(interval: Interval, top: int) -> Part:
     by_sql = interval.query(
         f"""select coalesce(statement::varchar, 'none') as statement, name as event,
           case when statement is null then '{WITHOUT}' else any_value(query) end as text,
-          sum(n) / {looks} as aas, sum(n) / sum(sum(n)) over () as share
+          sum(n) / {whole} as aas, sum(n) / sum(sum(n)) over () as share
         from active left join {texts} t on t.queryid = statement
         where is_client and is_active group by statement, 2 order by aas desc, 1, 2"""
     )
-    sql = f"select coalesce(sum(n), 0) / {looks} as aas from active where is_client and is_active is not true"
+    sql = f"select coalesce(sum(n), 0) / {whole} as aas from active where is_client and is_active is not true"
     idle = interval.query(sql)[0]["aas"]
     notes = [f"{looks} samples, one every {interval.seconds / looks:.2g} s"]
     if idle:

@@ -5,6 +5,7 @@
         sessions.parquet      a row per combination of what an active session was and did, with how often it was seen
         minutes.parquet       how often each wait event was seen in each minute
         transactions.parquet  the longest open transactions
+        horizons.parquet      the transactions that held back vacuum
         looks.parquet         a row per combination of what any session was and did, with how often it was seen
         <view>.sum.parquet    the rows of the hours' files of the same name, in their order
         <view>.parquet        the same for a view with few rows
@@ -31,10 +32,10 @@ from dbdyno.snapshot.store.integrity import damage
 NAME = "day.json"
 DAY_VERSION = 2
 SESSIONS, MINUTES, TRANSACTIONS = "sessions.parquet", "minutes.parquet", "transactions.parquet"
-LOOKS = "looks.parquet"
+LOOKS, HORIZONS = "looks.parquet", "horizons.parquet"
 LOOK_COLUMNS = "session, kind, state, statement, event_type, event"
 """Columns that distinguish the rows of `LOOKS`, which cover all sessions."""
-_SAMPLED = {SESSIONS, MINUTES, TRANSACTIONS, LOOKS}
+_SAMPLED = {SESSIONS, MINUTES, TRANSACTIONS, LOOKS, HORIZONS}
 _KEYS = {"parts": int, "elapsed_ns": int, "verdicts": list, "events": list, "sampled": bool, "idle": int}
 _KEYS |= {"rows": dict, "sums": dict, "views": dict, "few": list}
 

@@ -32,7 +32,7 @@ from dbdyno.snapshot.store.integrity import damage
 from dbdyno.snapshot.store.locks import PACKS
 
 FOLDER = "sums"
-VERSION = 3
+VERSION = 4
 REWRITE_ROWS = 16
 """Number of missing or surplus rows at which the file is written again."""
 _FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")

@@ -5,9 +5,11 @@
     activity.parts.parquet    how often active sessions were seen in each sub-interval, by event, database and user
     activity.names.parquet    how often each statement, user ... was active, by event, and its sessions
     activity.longest.parquet  the longest open transactions
+    activity.horizons.parquet the transactions that held back vacuum
 
-They are beside the other files of the hour (`chunk.py`). All but the first and the last are of active sessions without
-dbdyno's own. An hour whose samples have times outside of it has none of these files.
+They are beside the other files of the hour (`chunk.py`). How often something was seen is the sum of the weights of its
+rows (`samples.SEEN`), in millionths of a look. All but the first and the last two are of active sessions
+without dbdyno's own. An hour whose samples have times outside of it has none of these files.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from dbdyno.snapshot.sessions.active import (
     STATEMENT_TYPES,
     TRANSACTIONS_KEPT,
     active_rows,
+    horizon_holders,
     longest_transactions,
     other_rows,
 )
-from dbdyno.snapshot.sessions.samples import activity_columns
+from dbdyno.snapshot.sessions.samples import SEEN, activity_columns
 from dbdyno.snapshot.store.parquet import write_query
 
 if TYPE_CHECKING:
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 
     from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot
 
-LOOKS, MINUTES, PARTS, NAMES, LONGEST = (f"activity.{one}" for one in ("looks", "minutes", "parts", "names", "longest"))
+LOOKS, MINUTES, PARTS, NAMES, LONGEST, HORIZONS = (
+    f"activity.{one}" for one in ("looks", "minutes", "parts", "names", "longest", "horizons")
+)
 NAME_COLUMNS = {
     "statement": "statement",
     "user": "usename",
@@ -80,14 +85,16 @@ def write_look_sums(
         return False
     hour = Hour(sorted({one.own_session for one in chain if one.own_session is not None}))
     active = f"(from {source} where {active_rows(hour)})"
+    seen = f"sum({SEEN})::bigint as seen"
     minute = f"at_us // {MINUTE_US} * {MINUTE_US} as at_us"
     queries = {
         LOOKS: f"select kind, state, statement, event_type, event, ({other_rows(hour)}) is true as theirs,"
-        f" count(*) as seen from {source} group by all order by all",
-        MINUTES: f"select {minute}, event_type, event, count(*) as seen from {active} group by all order by all",
+        f" {seen} from {source} group by all order by all",
+        MINUTES: f"select {minute}, event_type, event, {seen} from {active} group by all order by all",
         PARTS: _by_part(active, parts),
         NAMES: _by_name(active),
         LONGEST: longest_transactions(hour, source, 0, TRANSACTIONS_KEPT),
+        HORIZONS: horizon_holders(hour, source, TRANSACTIONS_KEPT),
     }
     for name, query in queries.items():
         write_query(connection, query, folder / f"{name}.parquet")
@@ -102,7 +109,7 @@ def _by_part(active: str, parts: Sequence[JsonObject]) -> str:
     """Return the query of `PARTS`; `bits` has a bit set for each column (event, database, user) that is summed over."""
     ends = ", ".join(f"({one['number']}, {one['at_us']}, {one['elapsed_ns'] // 1000})" for one in parts)
     return f"""select part, grouping(event, datname, usename) as bits, event_type, event, datname, usename,
-          count(*) as seen
+          sum({SEEN})::bigint as seen
         from {active} s asof join (from (values {ends}) p(part, until_us, elapsed_us)) p on s.at_us <= p.until_us
         where s.at_us > p.until_us - p.elapsed_us
         group by grouping sets ((part, event_type, event), (part, datname), (part, usename)) order by all"""
@@ -122,6 +129,6 @@ def _by_name(active: str) -> str:
     return f"""select dimension, case dimension {value} end as name, event_type, event, session, seen
         from (
           select case grouping({", ".join(columns)}) {dimension} end as dimension, {", ".join(NAME_COLUMNS.values())},
-            event_type, event, session, count(*) as seen
+            event_type, event, session, sum({SEEN})::bigint as seen
           from {active} group by grouping sets ({sets}))
         order by all"""
