@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from logging.handlers import BufferingHandler
 from pathlib import Path
 
@@ -98,6 +98,17 @@ def sessions_of(conn: Counted) -> int:
     return row[0] if row else 0
 
 
+def wait_for_load(rows: Callable[[], int]) -> None:
+    """Wait until more transactions are counted: between two blocks, the load pauses longer than a poll takes."""
+    before = rows()
+    assert until(lambda: rows() > before, pause_s=0.01)
+
+
+def rows_counted(conn: Counted) -> int:
+    (found,) = conn.execute("select count(*) from counted").fetchone() or (0,)
+    return found
+
+
 def test_what_cannot_be_spread_is_an_error_before_the_load(
     two: Cluster, desk: Desk, dsn: str, counted: Counted
 ) -> None:
@@ -143,6 +154,7 @@ class Begun:
 def test_a_killed_worker_ends_the_block_and_not_the_run(desk: Desk, dsn: str, counted: Counted, tmp_path: Path) -> None:
     with cluster(tmp_path, 2) as found:
         run = Begun(desk, dsn, found)
+        wait_for_load(lambda: rows_counted(counted))
         found.kill(found.workers[0])
         add_worker(found, tmp_path, "worker-9")
         assert run.process.wait(180) in (0, 1), run.said.read_text()

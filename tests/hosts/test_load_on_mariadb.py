@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cluster import Cluster, add_worker, cluster, ended
 from networked import rows_of
-from test_load_on_hosts import LOAD, Begun, block_records
+from test_load_on_hosts import LOAD, Begun, block_records, wait_for_load
 
 from conftest import Desk
 from mariadb_server import MariaServer
@@ -73,6 +73,7 @@ def test_a_killed_worker_on_mariadb_ends_the_block_and_not_the_run(
 ) -> None:
     with cluster(tmp_path, 2) as found:
         run = Begun(desk, server.dsn, found)
+        wait_for_load(lambda: counted(cursor))
         found.kill(found.workers[0])
         add_worker(found, tmp_path, "worker-9")
         assert run.process.wait(180) in (0, 1), run.said.read_text()

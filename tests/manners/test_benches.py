@@ -124,8 +124,9 @@ def test_each_figure_is_a_line_that_can_be_measured_again(tmp_path: Path):
     kept = tmp_path / "results.jsonl"
     assert bench("help_time", "--rounds", "1", results=kept).returncode == 0
     assert bench("help_time", "--smoke", results=kept).returncode == 0
-    native, one = [json.loads(text) for text in kept.read_text().splitlines()]
+    native, runs, by_python, one = [json.loads(text) for text in kept.read_text().splitlines()]
     assert native["what"] == "dbdyno --help" and native["ratio"] < 1
+    assert runs["ratio"] < by_python["ratio"]
     assert one["command"] == "python benches/help_time.py --rounds 1"
     assert {"date", "commit", "machine", "load"} <= one.keys()
     assert one["against"] == "python -c pass" and one["ratio"] > 1

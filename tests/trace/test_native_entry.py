@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +19,9 @@ from trace_text import REAL, needs_data, trace
 from command_line import dbdyno
 from dbdyno.trace import staging
 from fresh_dice import fresh_dice
+from native_program import LEFT, PROGRAM, Answer, native, python
 
-PROGRAM = Path(sys.executable).parent / "dbdyno"
 WIDTHS = (40, 83, 84, 92, 100, 101, 112, 122, 200)
-LEFT = "dbdyno-python is not beside this program"
 EVENTS = (
     "db file sequential read",
     "SQL*Net message to client",
@@ -45,19 +43,6 @@ def test_what_is_installed_is_the_native_program() -> None:
     """And not a script from before it: `make build` puts it there, and Python's beside it."""
     assert PROGRAM.read_bytes()[:2] != b"#!"
     assert PROGRAM.with_name("dbdyno-python").is_file()
-
-
-def native(program: Path, *words: object, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
-    own = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | environment
-    told = subprocess.run(
-        [program, *words], cwd=cwd, env=own, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    return told.returncode, told.stdout.decode(), told.stderr.decode()
-
-
-def python(*words: object, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
-    done = dbdyno(*words, cwd=cwd, **{"COLUMNS": "", **environment})
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("columns", ["", "80", "81", "200"])
@@ -171,7 +156,6 @@ def test_an_answer_goes_along_and_nothing_is_read_again(tmp_path: Path) -> None:
         assert json.loads(done.stdout)["facts"]["lines"] == lines
 
 
-Answer = tuple[int, str, str]
 Made = dict[str, bytes | dict[str, object]]
 
 

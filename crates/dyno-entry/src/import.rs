@@ -19,6 +19,7 @@ use dyno_trace::oracle_10046::writer::moment;
 use serde_json::{Value, json};
 
 use crate::json::Out;
+use crate::process::started;
 use crate::reading::{Ended, Found, import};
 
 /// Name of the note that identifies the process that makes a run.
@@ -67,7 +68,7 @@ fn parts(words: &[&str]) -> Option<Ask> {
 }
 
 /// Returns true if Python would print the path unchanged, and no character needs escaping on a terminal.
-fn is_plain(out: &str) -> bool {
+pub fn is_plain(out: &str) -> bool {
     let written: PathBuf = Path::new(out).components().collect();
     let is_graphic = out.bytes().all(|byte| byte.is_ascii_graphic());
     is_graphic && !out.starts_with(['-', '.', '~']) && written.as_os_str() == out && written.file_name().is_some()
@@ -115,19 +116,11 @@ pub fn answer(ask: &Ask) -> Option<ExitCode> {
 
 /// Creates the folder, with a note that identifies this process even if its process id is used again.
 fn make(aside: &Path) -> io::Result<()> {
-    let started = started().ok_or(io::ErrorKind::Unsupported)?;
+    let started = started("self").ok_or(io::ErrorKind::Unsupported)?;
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
     let note = json!({"pid": std::process::id(), "started": started, "host": host.trim_end()});
     DirBuilder::new().mode(0o700).create(aside)?;
     create_file(&aside.join(NOTE))?.write_all(note.to_string().as_bytes())
-}
-
-/// Returns the boot id and the kernel's start time of this process, in the form that `evidence/run.py` uses.
-fn started() -> Option<String> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let ticks = stat.rsplit(')').next()?.split_ascii_whitespace().nth(19)?;
-    Some(format!("{}:{ticks}", boot.trim()))
 }
 
 /// Writes the manifest, gives the run its final name, and prints the result.

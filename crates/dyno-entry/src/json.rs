@@ -48,7 +48,8 @@ impl Out {
         self.text
     }
 
-    fn next(&mut self) {
+    /// Begins an entry of an array or object.
+    pub fn next(&mut self) {
         if self.filled {
             self.text.push(',');
         }
