@@ -29,6 +29,7 @@ from dbdyno.trace.names import imported_run, nothing_read_reason, torn_records
 
 if TYPE_CHECKING:
     import duckdb
+    from numpy.typing import NDArray
 
 FORMAT = "oracle 10046"
 
@@ -43,7 +44,7 @@ class Traces:
 
     `refused` are the files that could not be read, each with `path` and `sentence`. `torn` is the number of records
     inside the files that could not be read; for an import it is 0, because the number was reported when the import was
-    made.
+    made. `arrays` are the columns of the tables that `register` made.
     """
 
     run: Run
@@ -51,6 +52,7 @@ class Traces:
     refused: list[dict[str, str]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     torn: int = 0
+    arrays: dict[str, dict[str, NDArray[Any]]] = field(default_factory=dict)
 
     @property
     def manifest(self) -> Manifest:
@@ -60,6 +62,16 @@ class Traces:
     def rows(self, query: str, parameters: Any = None) -> list[Row]:
         """Return the rows of a query as dicts."""
         return row_dicts(self.connection.execute(query, parameters))
+
+    def register(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
+        """Make a table of arrays, which are not copied."""
+        self.connection.register(name, columns)
+        self.arrays[name] = columns
+
+    def unregister(self, name: str) -> None:
+        """Drop a table of arrays."""
+        self.connection.unregister(name)
+        self.arrays.pop(name, None)
 
     def path_of(self, file: int | None) -> str:
         """Return the path of the file with this number, or ""."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
-from dbdyno.study.analysis.traces.batches import batched_rows, even_batches
-from dbdyno.study.analysis.traces.turns import free_turns
+from dbdyno.study.analysis.traces.batches import batch_numbers, batched_rows, even_batches
+from dbdyno.study.analysis.traces.turns import ROWS, arrays, free_turns
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
     from dbdyno.stats.stratified import Stratum
+    from dbdyno.study.analysis.traces.batches import Ints
 
 BATCHES = 20
 """Number of batches in a stratum; a stratum with fewer calls or waits has fewer batches."""
+_NO_STRATUM = -1
+_SUMS = "turn_sums"
 What = Literal["response", "database", "cpu"]
 _STRATA = f"""
 create or replace temp table call_strata as
@@ -35,13 +38,14 @@ select s.grouped::integer as grouped, coalesce(self_elapsed_ns, elapsed_ns) as n
        coalesce(self_cpu_ns, cpu_ns, 0) as cpu_ns, started_ns, line
 from owned o join call_strata s on s.owner = o.owner and s.name = o.kind
 """
-_TURNS = """
-select s.grouped::integer as grouped, t.elapsed_ns as ns, t.started_ns, t.line
-from turns t join turn_strata s on s.owner = t.owner and s.event is not distinct from t.event
-  and s.class is not distinct from t.class
-where not t.is_idle
+_TURN_CODES = """
+select coalesce(o.owner_code, -1)::integer as owner_code, k.kind_code::integer as kind_code,
+       s.grouped::integer as grouped
+from turn_strata s
+join turn_kinds k on k.event is not distinct from s.event and k.class is not distinct from s.class
+left join turn_owners o on o.owner = s.owner
 """
-"""Query of the waits between calls, each with the number of its stratum."""
+"""Query of the strata of waits between calls, with the numbers of owner and kind that the waits have."""
 _BATCHES = """
 create or replace temp table batches (
   owner varchar, name varchar, is_call boolean, is_network boolean,
@@ -77,18 +81,58 @@ def make_batches(traces: Traces) -> None:
     """
     traces.connection.execute(_STRATA)
     traces.connection.execute(_BATCHES)
-    _add_batches(traces, _TURNS, "turn_strata", "0")
+    _add_turns(traces)
     free_turns(traces)
-    _add_batches(traces, _CALLS, "call_strata", "sum(cpu_ns)")
+    _add_calls(traces)
 
 
-def _add_batches(traces: Traces, query: str, strata_of: str, cpu_ns: str) -> None:
-    with batched_rows(traces, query, lambda count: even_batches(count, BATCHES)) as rows:
-        sums = f"sum(ns)::double as ns, {cpu_ns}::double as cpu_ns, count(*)::double as size"
-        traces.connection.execute(
-            f"""
-            insert into batches select {_KEY}, batch, ns, cpu_ns, size
-            from (select grouped, batch, {sums} from {rows} group by all)
-            join (select distinct grouped, {_KEY} from {strata_of}) using (grouped)
-            """  # noqa: S608
-        )
+def _add_turns(traces: Traces) -> None:
+    """Add the batches of the waits between calls, which are arrays already: a query would copy them."""
+    import numpy as np
+
+    strata, waits = arrays(traces, _TURN_CODES), traces.arrays[ROWS]
+    if not strata["grouped"].size:
+        return
+    owner, kind = waits["owner_code"], waits["kind_code"]
+    kinds = int(kind.max()) + 1
+    numbers = np.full((int(owner.max()) + 2) * kinds, _NO_STRATUM, dtype=np.int32)
+    numbers[(strata["owner_code"] + 1) * kinds + strata["kind_code"]] = strata["grouped"]
+    grouped = numbers[(owner + 1) * kinds + kind]
+    grouped[waits["is_idle"]] = _NO_STRATUM
+    chosen = np.flatnonzero(grouped != _NO_STRATUM)
+    grouped = grouped[chosen]
+    batch = batch_numbers(grouped, waits["started_ns"][chosen], waits["line"][chosen], _batches)
+    at = grouped * BATCHES + batch
+    size = np.bincount(at)
+    there = np.flatnonzero(size)
+    sums = {
+        "grouped": there // BATCHES,
+        "batch": there % BATCHES,
+        "ns": np.bincount(at, weights=waits["elapsed_ns"][chosen])[there],
+        "cpu_ns": np.zeros(there.size),
+        "size": size[there].astype(np.float64),
+    }
+    traces.register(_SUMS, sums)
+    _insert(traces, _SUMS, "turn_strata")
+    traces.unregister(_SUMS)
+
+
+def _add_calls(traces: Traces) -> None:
+    """Add the batches of the calls."""
+    with batched_rows(traces, _CALLS, _batches) as rows:
+        sums = "sum(ns)::double as ns, sum(cpu_ns)::double as cpu_ns, count(*)::double as size"
+        _insert(traces, f"(select grouped, batch, {sums} from {rows} group by all)", "call_strata")  # noqa: S608
+
+
+def _batches(count: int) -> Ints:
+    return even_batches(count, BATCHES)
+
+
+def _insert(traces: Traces, sums: str, strata_of: str) -> None:
+    """Insert the sums of batches, with the strata that their numbers stand for."""
+    traces.connection.execute(
+        f"""
+        insert into batches select {_KEY}, batch, ns, cpu_ns, size
+        from {sums} join (select distinct grouped, {_KEY} from {strata_of}) using (grouped)
+        """  # noqa: S608
+    )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.integer[Any]]
 
+ROWS = "turn_rows"
+"""Name of the table of the waits between calls, with the numbers of their owner and of their kind."""
 HARD, COMMIT = "hard parses", "commits"
 FROM_CLIENT = "SQL*Net message from client"
 _CALL, _HARD, _COMMIT = 0, 1, 2
@@ -53,13 +55,12 @@ from turn_rows left join turn_owners using (owner_code) join turn_kinds using (k
 
 def make_turns(traces: Traces) -> None:
     """Create a view `turns`: the waits between calls, each with its owner and whether it is idle; it reads `owned`."""
-    connection = traces.connection
-    connection.execute(_NAMES)
+    traces.connection.execute(_NAMES)
     waits = arrays(traces, _WAITS)
     owners = owners_of(arrays(traces, _OWNERS), waits)
     del waits["ends"]
-    connection.register("turn_rows", {**waits, "owner_code": owners})  # not copied: there are a million rows
-    connection.execute(_VIEW)
+    traces.register(ROWS, {**waits, "owner_code": owners})  # not copied: there are a million rows
+    traces.connection.execute(_VIEW)
 
 
 def arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
@@ -72,7 +73,7 @@ def arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
 def free_turns(traces: Traces) -> None:
     """Drop the tables that `make_turns` made, and the views over them."""
     traces.connection.execute("drop view if exists turns")
-    traces.connection.unregister("turn_rows")
+    traces.unregister(ROWS)
 
 
 def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -> Ints:
