@@ -55,7 +55,8 @@ def command_as_server(*words: object) -> list[str]:
     """Return the command that runs `trace record` as the server's user, without any capability."""
     account = engine_account()
     program = Path(__file__).parent / "as_server.py"
-    return [sys.executable, str(program), str(account.uid), str(account.gid), "trace", "record", *map(str, words)]
+    user = (str(account.uid), str(account.gid), "none")
+    return [sys.executable, str(program), *user, "trace", "record", *map(str, words)]
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-//! Recorder without Python: `record PID FOLDER SECONDS`.
+//! Recorder without Python: `record PID FOLDER SECONDS [MODE]`.
 
 use dyno_record::job::Job;
 
@@ -8,6 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let request = serde_json::json!({
         "pid": arguments[1].parse::<i32>()?,
         "out": arguments[2],
+        "mode": arguments.get(4).map_or("auto", String::as_str),
         "for_ns": seconds * 1_000_000_000,
         "cost_limit": 0.0,
     });

@@ -26,6 +26,10 @@ const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
 const BY_RIGHT: &str = "run dbdyno as root, or as the server's own user with CAP_SYS_ADMIN; or record with --mode watch as \
                         the server's own user; `dbdyno doctor` says what is allowed here";
 
+const UNREADABLE: &str = "the kernel does not let dbdyno read the memory of its processes, which shows its sessions";
+const BY_TRACE: &str = "run dbdyno as root, or as the server's own user with CAP_SYS_ADMIN; another user needs \
+                        CAP_SYS_ADMIN and CAP_SYS_PTRACE";
+
 const WATCHED: &str = "another `dbdyno trace record --mode watch` watches a server of this program, and probes are never \
                        set beside watchpoints";
 const BY_WATCH: &str = "end the other recorder, or record with --mode watch";
@@ -98,7 +102,12 @@ fn kind() -> Result<u32, RecordError> {
 /// # Errors
 /// The kernel allows no probes.
 pub fn trap_cost() -> Result<Trap, RecordError> {
-    crate::trap::measure(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
+    Ok(measured_trap(kind()?)?.0)
+}
+
+/// Returns the cost of a probe, and the probes that were opened to measure it.
+fn measured_trap(kind: u32) -> Result<(Trap, Vec<Event>), RecordError> {
+    crate::trap::measure(kind).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
 }
 
 /// Returns true if the server computes query ids.
@@ -130,12 +139,14 @@ impl Attached {
         let claim = Claim::of(postmaster, Means::Sites).ok_or(RecordError::Unprobed(WATCHED, BY_WATCH))?;
         let (functions, addresses) = probes::wanted(&image)?;
         let kind = kind()?;
-        let trap = trap_cost()?;
+        let (trap, opened) = measured_trap(kind)?;
         let mut code = Code::read(&image, &functions, &addresses);
         code.long_nops = trap.long_nops;
         let shift = process::base(postmaster)?.wrapping_sub(image.first);
-        let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift), details)?;
         let name = |name| image.need(name).map(|symbol| symbol.addr);
+        let pointer = name("my_wait_event_info")?.wrapping_add(shift);
+        process::pointer(postmaster, pointer).ok_or(RecordError::Unprobed(UNREADABLE, BY_TRACE))?;
+        let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift), details)?;
         let (names, client_read) = all_events(&code)?;
         let mut made = Self {
             postmaster,
@@ -149,9 +160,9 @@ impl Attached {
             without_fields: None,
             trap,
             places: plan.probes.iter().map(|probe| (probe.addr.wrapping_add(shift), *probe)).collect(),
-            pointer: name("my_wait_event_info")?.wrapping_add(shift),
+            pointer,
             query: image.symbol("debug_query_string").map_or(0, |symbol| symbol.addr.wrapping_add(shift)),
-            opened: Vec::new(),
+            opened,
             defined: None,
             closing: Vec::new(),
             _claim: claim,

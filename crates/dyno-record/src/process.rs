@@ -1,10 +1,15 @@
 //! Processes of the server, read from /proc; nothing is written.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use crate::RecordError;
+use crate::perf;
+use crate::reading::memory::copy;
+
+/// Longest part of a server's command line that an error shows [characters].
+const COMMAND_MOST: usize = 60;
 
 fn proc(pid: i32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
@@ -15,12 +20,37 @@ fn refused(pid: i32, error: &std::io::Error) -> RecordError {
         std::io::ErrorKind::NotFound => {
             "there is no such process\n  next: give the id of a running process of PostgreSQL".to_owned()
         }
-        std::io::ErrorKind::PermissionDenied => {
-            "it belongs to another user\n  next: run dbdyno as root, or as the server's own user".to_owned()
-        }
+        std::io::ErrorKind::PermissionDenied => match fs::metadata(proc(pid, "")) {
+            Ok(found) if found.uid() != perf::user() => not_ours(pid, &user_name(found.uid())),
+            _ => format!("the kernel does not let dbdyno read it ({error})\n  next: run dbdyno as root"),
+        },
         _ => error.to_string(),
     };
     RecordError::Process(pid, why)
+}
+
+/// Returns the reason for not reading a server that another user started, and how to go on.
+fn not_ours(pid: i32, owner: &str) -> String {
+    let started = fs::read(proc(pid, "cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&started).replace('\0', " ");
+    let command: String = words.trim().chars().take(COMMAND_MOST).collect();
+    let server = if command.is_empty() { "the server".to_owned() } else { format!("the server ({command})") };
+    let own = user_name(perf::user());
+    format!(
+        "{server} belongs to user {owner}, but dbdyno runs as {own}\n  next: run dbdyno as root, or as the server's \
+         user (sudo -u {owner} dbdyno ...); `ps -fp {pid}` shows the process"
+    )
+}
+
+/// Returns the name of a user, or the number if /etc/passwd has no name for it.
+fn user_name(uid: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("#{uid}"))
 }
 
 /// Returns a path to a process's program that works even if the file was replaced or is in a container.
@@ -87,7 +117,13 @@ pub fn base(pid: i32) -> Result<u64, RecordError> {
 }
 
 /// Reads bytes of a process's memory.
+///
+/// The system call needs the right to trace the process; the file, which is tried where the call is forbidden, also
+/// the right to read files of the process's user.
 pub fn read(pid: i32, addr: u64, into: &mut [u8]) -> Option<()> {
+    if copy(pid, addr, into) == Some(into.len()) {
+        return Some(());
+    }
     fs::File::open(proc(pid, "mem")).ok()?.read_exact_at(into, addr).ok()
 }
 
@@ -106,9 +142,11 @@ pub fn numbers_are_the_kernels() -> bool {
 
 /// Reads the text at an address, up to `most` bytes.
 pub fn text(pid: i32, addr: u64, most: usize) -> Option<String> {
-    let file = fs::File::open(proc(pid, "mem")).ok()?;
     let mut bytes = vec![0; most];
-    let got = file.read_at(&mut bytes, addr).ok()?;
+    let got = match copy(pid, addr, &mut bytes) {
+        Some(got) => got,
+        None => fs::File::open(proc(pid, "mem")).ok()?.read_at(&mut bytes, addr).ok()?,
+    };
     let end = bytes[..got].iter().position(|byte| *byte == 0).unwrap_or(got);
     Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }

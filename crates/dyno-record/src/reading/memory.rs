@@ -13,6 +13,8 @@ use crate::RecordError;
 
 /// Maximum number of addresses that the kernel copies in one call.
 const PLACES_MOST: usize = 1024;
+/// Size of a page [bytes].
+const PAGE: u64 = 4096;
 /// Reason shown if not even copies are permitted.
 pub(super) const BY_RIGHT: &str = "run dbdyno as root, or as the server's own user (with kernel.yama.ptrace_scope = 0); `dbdyno \
                         doctor` says what is allowed here";
@@ -128,6 +130,27 @@ fn copied(pid: i32, places: &[u64], into: &mut [u32]) -> bool {
     })
 }
 
+/// Copies bytes from a process's memory; returns the number of bytes that could be read, `None` if there are none.
+///
+/// Needs the right to trace the process, but unlike `/proc/PID/mem` not the right to read its files.
+pub(crate) fn copy(pid: i32, addr: u64, into: &mut [u8]) -> Option<usize> {
+    let vector = |addr: u64, len| libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: len };
+    // The kernel copies each place whole or not at all: one place for each page.
+    let ends = (addr / PAGE + 1..).map(|page| page.saturating_mul(PAGE));
+    let (mut remote, mut from, end) = (Vec::new(), addr, addr.checked_add(into.len() as u64)?);
+    for next in ends {
+        remote.push(vector(from, (next.min(end) - from) as usize));
+        from = next;
+        if next >= end || remote.len() == PLACES_MOST {
+            break;
+        }
+    }
+    let local = vector(into.as_mut_ptr() as u64, into.len());
+    // SAFETY: the kernel writes at most `into`'s length, and only reads the other process.
+    let got = unsafe { libc::process_vm_readv(pid, &raw const local, 1, remote.as_ptr(), remote.len() as u64, 0) };
+    usize::try_from(got).ok().filter(|got| *got > 0)
+}
+
 impl Shared {
     /// Opens the server's shared memory that contains `addr`: mapped if permitted, otherwise by copies.
     ///
@@ -212,13 +235,7 @@ impl Memory for Shared {
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 Some(())
             }
-            Way::Copied(pid) => {
-                let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-                let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: into.len() };
-                // SAFETY: the kernel writes at most `into`'s length, and only reads the other process.
-                let got = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-                (got == into.len() as isize).then_some(())
-            }
+            Way::Copied(pid) => (copy(pid, addr, into) == Some(into.len())).then_some(()),
         }
     }
 }
@@ -235,7 +252,7 @@ impl Drop for Shared {
 
 #[cfg(test)]
 mod tests {
-    use super::{Listed, listed};
+    use super::{Listed, copy, listed};
 
     const MAPS: &str = "\
 55e0-55f0 r-xp 00000000 08:01 77 /usr/lib/postgresql/15/bin/postgres
@@ -243,6 +260,23 @@ mod tests {
 7f20-7f90 rw-s 00000000 00:01 4711 /dev/zero (deleted)
 7f90-7fa0 rw-s 00000000 00:16 12 /dev/shm/PostgreSQL.1
 ";
+
+    #[test]
+    fn memory_is_copied_over_the_ends_of_pages_up_to_the_first_that_does_not_exist() {
+        let (own, bytes) = (std::process::id() as i32, (0..20_001_u32).map(|at| at as u8).collect::<Vec<_>>());
+        let mut into = vec![0; bytes.len()];
+        assert_eq!(copy(own, bytes.as_ptr() as u64, &mut into), Some(bytes.len()));
+        assert_eq!(into, bytes);
+        assert_eq!(copy(own, 8, &mut into), None);
+        // SAFETY: a new mapping of two pages, of which the second is unmapped.
+        let end = unsafe {
+            let (kind, access) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+            let base = libc::mmap(std::ptr::null_mut(), 8192, access, kind, -1, 0);
+            libc::munmap(base.byte_add(4096), 4096);
+            base as u64 + 4096
+        };
+        assert_eq!(copy(own, end - 100, &mut into), Some(100));
+    }
 
     #[test]
     fn the_shared_mapping_is_the_one_that_holds_the_address_and_is_known_by_its_inode() {
