@@ -11,6 +11,10 @@ adbc-driver-postgresql, pyarrow and duckdb (requirements-clients.txt), `--spark`
 (requirements-extra.txt); what it lacks is left out and said to be. CPU of the reader is that of its process and of its
 children. Wall time is
 rough on a busy machine, CPU of the process less so; memory is its peak.
+
+Reader and server share the processors. The bound of two workers is the CPU that the reader and the server together used
+for it, divided by the number of processors: they cannot be faster on this machine even if no processor is ever idle.
+The server's CPU is that of all of its processes, before and after; the kernel's own writing is not in it.
 """
 
 from __future__ import annotations
@@ -65,10 +69,11 @@ class Reader:
         self.needs = needs
         self.wall: list[float] = []
         self.cpu: list[float] = []
+        self.server_cpu: list[float] = []
         self.peak_mb = 0.0
         self.reason = ""
 
-    def turn(self, folder: Path) -> None:
+    def turn(self, folder: Path, postmaster: int) -> None:
         """Once, in a process of its own, into a folder that is gone afterwards."""
         if shutil.which(self.command[0]) is None:
             self.reason = f"{self.command[0]} is not installed"
@@ -79,7 +84,7 @@ class Reader:
         out = folder / "out"
         out.mkdir()
         words = [word.replace("OUT", str(out)) for word in self.command]
-        begun = time.monotonic()
+        server, begun = server_cpu_s(postmaster), time.monotonic()
         process = os.posix_spawnp(words[0], words, ENVIRONMENT, file_actions=_quiet(folder / "said"))
         _, status, usage = os.wait4(process, 0)
         if status:
@@ -88,8 +93,28 @@ class Reader:
         else:
             self.wall.append(time.monotonic() - begun)
             self.cpu.append(usage.ru_utime + usage.ru_stime)
+            self.server_cpu.append(server_cpu_s(postmaster) - server)
             self.peak_mb = max(self.peak_mb, usage.ru_maxrss / 1024)
         shutil.rmtree(out)
+
+
+def server_cpu_s(postmaster: int) -> float:
+    """CPU time of all processes of a server so far: the postmaster, those that have ended, and those that run."""
+    own = _stat(postmaster)
+    whole = sum(int(word) for word in own[11:15])  # utime, stime, cutime, cstime
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            one = _stat(int(folder.name))
+        except OSError:  # it ended meanwhile
+            continue
+        if int(one[1]) == postmaster:
+            whole += int(one[11]) + int(one[12])
+    return whole / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; the next one is the parent."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _quiet(said: Path) -> list[tuple[int, ...]]:
@@ -120,6 +145,7 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
+            postmaster = int(_stat(conn.info.backend_pid)[1])
         ENVIRONMENT.update(with_bytecode(Path(place) / "bytecode"))
         for way, made in (("out", _out), ("in", _in)):
             if given.way in (way, "both"):
@@ -128,11 +154,11 @@ def main() -> None:
                     readers = [one for one in readers if "1 worker" not in one.name]
                 wanted = given.only.split(",")
                 readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]
-                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place))
+                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place), postmaster)
                 _print(way, readers, os.getloadavg()[0])
 
 
-def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path) -> None:
+def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path, postmaster: int) -> None:
     """Every reader once a round, forwards and backwards. `dsn`: where their table is emptied before each."""
     for turn in range(rounds):
         for reader in readers if turn % 2 == 0 else readers[::-1]:
@@ -140,7 +166,7 @@ def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path) -> None:
                 with psycopg.connect(dsn, autocommit=True) as conn:
                     conn.execute("truncate u")
                     conn.execute("checkpoint")
-            reader.turn(place)
+            reader.turn(place, postmaster)
 
 
 def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Reader]:
@@ -191,18 +217,23 @@ def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Rea
 
 def _print(way: str, readers: list[Reader], load: float) -> None:
     limit = statistics.median(readers[0].wall)
-    print(f"{way:32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'peak MB':>9}   (load {load:.1f})")
+    print(f"{way:32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'server':>8}{'peak MB':>9}   (load {load:.1f})")
     for one in readers:
         if one.reason:
             print(f"{one.name:32}left out: {one.reason}")
             continue
         wall = statistics.median(one.wall)
         share = f"{limit / wall:.0%}"
-        print(
-            f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{statistics.median(one.cpu):8.2f}{one.peak_mb:9.0f}"
-        )
-        peer, ratio = readers[0].name, statistics.median(one.wall) / limit
-        figure(f"{way}: {one.name}", statistics.median(one.wall), "s", against=peer, ratio=ratio)
+        cpu, server = statistics.median(one.cpu), statistics.median(one.server_cpu)
+        print(f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{cpu:8.2f}{server:8.2f}{one.peak_mb:9.0f}")
+        peer = readers[0].name
+        figure(f"{way}: {one.name}", wall, "s", against=peer, ratio=wall / limit)
+        if one.name.endswith("2 workers"):
+            bound = statistics.median(map(sum, zip(one.cpu, one.server_cpu, strict=True))) / len(
+                os.sched_getaffinity(0)
+            )
+            print(f"{'  bound by the processors':32}{bound:8.2f}{'':8}{f'{limit / bound:.0%}':>9}")
+            figure(f"{way}: {one.name}: bound", bound, "s", against=peer, ratio=bound / limit)
 
 
 if __name__ == "__main__":
