@@ -31,6 +31,7 @@ HELPERS = {
     "engine",
     "figures",
     "move_peers",
+    "mqsim",
     "packed_store",
     "page",
     "parity",
@@ -109,6 +110,26 @@ def test_it_runs_in_its_smallest_size(name: str):
 @pytest.mark.parametrize("name", page.BENCHES)
 def test_it_runs_as_a_command(name: str):
     check(bench(name, "--smoke"))
+
+
+def test_mqsim_gets_the_load_of_the_flash_card_and_its_counts_are_read(tmp_path: Path):
+    """A program in the place of MQSim: it reads the load that it is given, and writes results of the same form."""
+    program = tmp_path / "mqsim"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "device, load = Path(sys.argv[2]).read_text(), Path(sys.argv[4])\n"
+        "writes = re.search('<Total_Requests_To_Generate>([0-9]+)<', load.read_text())[1]\n"
+        "blocks = re.search('<Block_No_Per_Plane>([0-9]+)<', device)[1]\n"
+        'counts = f\'<SSDDevice.FTL Issued_Flash_Program_CMD="{blocks}" Issued_Flash_Erase_CMD="7"/>\'\n'
+        "found = f'<R><F><Write_Request_Count>{writes}</Write_Request_Count></F>{counts}</R>'\n"
+        "load.with_name('load_scenario_1.xml').write_text(found)\n"
+    )
+    program.chmod(0o700)
+    with benches_anew():
+        work = importlib.import_module("mqsim").run(program, 12_345)
+    assert (work.host_writes, work.programs, work.erases) == (12_345, 341, 7)
 
 
 def line(**more: Any) -> dict[str, Any]:
