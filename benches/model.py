@@ -6,7 +6,9 @@ and without, on a rack of three cells, all evidence written. The kernel runs M/M
 the same model; both are asked for events per second of CPU time, an event being an arrival or a
 departure. SimPy is no requirement of dbdyno: without it the other figures are printed. The bound of a
 process per customer is the bare heap with a boxed future for each customer and nothing else.
-`--mqsim PROGRAM` runs MQSim (built elsewhere) with as many writes as the flash card, in the same run.
+
+`--mqsim PROGRAM` names the program of MQSim, built from its source: it and the flash card then simulate the same writes
+alternately (mqsim.py), each as a whole process. Without it, that is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import json
 import random
 import resource
+import statistics
 import subprocess
 import tempfile
 import time
@@ -22,8 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from figures import ROOT, example, figure, parse
-from mqsim import mqsim
+import mqsim
+from figures import ROOT, SMOKE, example, figure, parse
 
 CUSTOMERS = 100_000
 RHO = 0.8
@@ -98,21 +101,47 @@ def simpy_events_per_s() -> float | None:
     return best
 
 
+def beside_mqsim(program: Path, writes: int, rounds: int) -> None:
+    """The card and MQSim alternately on the same writes: the ratio of their writes for each second of CPU time."""
+    if not program.is_file():
+        print(f"MQSim is left out: {program} is not a file. Build it from its source, and name its program.")
+        return
+    [card] = example("flash_bench")
+    command = [card, str(writes), "1", str(mqsim.CHANNELS)]
+    ratios, rates = [], []
+    for _ in range(rounds):
+        peer = mqsim.run(program, writes)
+        cpu_s, text = mqsim.cpu_of(command)
+        own = json.loads(text)
+        under_way = own["pages_written"] - writes
+        if peer.host_writes != writes or not 0 <= under_way <= mqsim.WRITERS:
+            raise SystemExit(
+                f"not the same work: {peer.host_writes} writes by MQSim, {own['pages_written']} by the card"
+            )
+        ratios.append(peer.cpu_s / cpu_s)
+        rates.append(writes / cpu_s)
+    rate, ratio = statistics.median(rates), statistics.median(ratios)
+    print(
+        f"flash card beside MQSim, {writes:,} writes: {rate:,.0f} writes/s, MQSim {rate / ratio:,.0f}, "
+        f"ratio {ratio:.1f} ({min(ratios):.1f} to {max(ratios):.1f}); "
+        f"programs {own['programs']:,} and {peer.programs:,}, erases {own['erases']:,} and {peer.erases:,}"
+    )
+    what = f"flash card with {mqsim.CHANNELS} channels, {writes:,} writes from erased"
+    figure(what, rate, "1/s", against="MQSim", ratio=ratio)
+    figure(f"{what}: programs", own["programs"], "count", against="MQSim", ratio=own["programs"] / peer.programs)
+
+
 def main() -> None:
     """Prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=200_000, help="of each session and arm")
     parser.add_argument("--writes", type=int, default=2_000_000, help="to the flash card")
     parser.add_argument("--customers", type=int, default=1_000_000)
-    parser.add_argument("--mqsim", type=Path, metavar="PROGRAM", help="also run MQSim with the flash card's writes")
-    given = parse(parser, commits=100, writes=20_000, customers=50_000)
+    parser.add_argument("--mqsim", type=Path, help="program of MQSim")
+    parser.add_argument("--mqsim-writes", type=int, default=1_000_000, help="to the card and to MQSim")
+    given = parse(parser, commits=100, writes=20_000, customers=50_000, mqsim_writes=20_000)
     card = {f"flash_card_{name}": value for name, value in printed("flash_bench", given.writes).items()}
     figures = {**flash_log(given.commits), **card, **printed("kernel_bench", given.customers)}
-    if given.mqsim:
-        figures |= mqsim(given.mqsim, given.writes)
-        figures["flash_card_over_mqsim"] = round(
-            figures["flash_card_host_writes_per_s"] / figures["mqsim_writes_per_s"], 1
-        )
     simpy = simpy_events_per_s()
     if simpy is not None:
         figures["simpy_events_per_s"] = round(simpy)
@@ -120,6 +149,10 @@ def main() -> None:
             figures[f"{style}_over_simpy"] = round(figures[f"{style}_events_per_s"] / simpy, 1)
     print(json.dumps(figures, indent=1))
     told(figures)
+    if given.mqsim is None:
+        print("MQSim is left out: name its program with --mqsim.")
+    else:
+        beside_mqsim(given.mqsim, given.mqsim_writes, 1 if SMOKE else 3)
 
 
 def told(found: dict[str, float]) -> None:
@@ -127,9 +160,6 @@ def told(found: dict[str, float]) -> None:
     figure("flash-log on a rack", found["flash_log_cpu_s"], "CPU-seconds", aim="< 60")
     figure("flash-log on a rack: peak memory", found["flash_log_peak_mb"], "MB", aim="< 500")
     figure("flash card, writes a second", found["flash_card_host_writes_per_s"], "1/s", aim=">= 2 million")
-    if "mqsim_writes_per_s" in found:
-        rate, ratio = found["flash_card_host_writes_per_s"], found["flash_card_over_mqsim"]
-        figure("flash card, and MQSim", rate, "1/s", against="MQSim", ratio=ratio)
     aims = {"machine": "100x SimPy, 0.5 of the heap", "server": "", "customers": "0.5 of the heap"}
     for style, aim in aims.items():
         rate = found[f"{style}_events_per_s"]

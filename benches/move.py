@@ -12,14 +12,14 @@ adbc-driver-postgresql, pyarrow and duckdb (requirements-clients.txt), `--spark`
 children. Wall time is
 rough on a busy machine, CPU of the process less so; memory is its peak.
 
-Loading with two workers has a bound: the CPU time of the server and of the loader together, divided by the processors.
-The server's CPU time is that of all its processes during the turn.
+Reader and server share the processors. The bound of two workers is the CPU that the reader and the server together used
+for it, divided by the number of processors: they cannot be faster on this machine even if no processor is ever idle.
+The server's CPU is that of all of its processes, before and after; the kernel's own writing is not in it.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import statistics
@@ -57,8 +57,6 @@ from generate_series(1, {}) g
 """
 
 
-BOUNDED = "dbdyno, files in, 2 workers"
-
 ENVIRONMENT: dict[str, str] = {}
 
 
@@ -75,10 +73,8 @@ class Reader:
         self.peak_mb = 0.0
         self.reason = ""
 
-    def turn(self, folder: Path, server: int) -> None:
-        """Once, in a process of its own, into a folder that is gone afterwards; `server` is the process id of the
-        server's postmaster.
-        """
+    def turn(self, folder: Path, postmaster: int) -> None:
+        """Once, in a process of its own, into a folder that is gone afterwards."""
         if shutil.which(self.command[0]) is None:
             self.reason = f"{self.command[0]} is not installed"
         if self.needs and not Path(self.needs).exists():
@@ -88,7 +84,7 @@ class Reader:
         out = folder / "out"
         out.mkdir()
         words = [word.replace("OUT", str(out)) for word in self.command]
-        before_s, begun = server_cpu_s(server), time.monotonic()
+        server, begun = server_cpu_s(postmaster), time.monotonic()
         process = os.posix_spawnp(words[0], words, ENVIRONMENT, file_actions=_quiet(folder / "said"))
         _, status, usage = os.wait4(process, 0)
         if status:
@@ -97,22 +93,28 @@ class Reader:
         else:
             self.wall.append(time.monotonic() - begun)
             self.cpu.append(usage.ru_utime + usage.ru_stime)
-            self.server_cpu.append(server_cpu_s(server) - before_s)
+            self.server_cpu.append(server_cpu_s(postmaster) - server)
             self.peak_mb = max(self.peak_mb, usage.ru_maxrss / 1024)
         shutil.rmtree(out)
 
 
 def server_cpu_s(postmaster: int) -> float:
-    """Return the CPU time of a server so far [s]: of its running processes, and of those that have ended."""
-    pids = [postmaster]
-    for path in Path(f"/proc/{postmaster}/task").glob("*/children"):
-        pids += map(int, path.read_text().split())
-    ticks = 0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11 : 15 if pid == postmaster else 13]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """CPU time of all processes of a server so far: the postmaster, those that have ended, and those that run."""
+    own = _stat(postmaster)
+    whole = sum(int(word) for word in own[11:15])  # utime, stime, cutime, cstime
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            one = _stat(int(folder.name))
+        except OSError:  # it ended meanwhile
+            continue
+        if int(one[1]) == postmaster:
+            whole += int(one[11]) + int(one[12])
+    return whole / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; the next one is the parent."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _quiet(said: Path) -> list[tuple[int, ...]]:
@@ -143,8 +145,7 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
-            data = conn.execute("show data_directory").fetchall()[0][0]
-        server = int(Path(data, "postmaster.pid").read_text().split()[0])
+            postmaster = int(_stat(conn.info.backend_pid)[1])
         ENVIRONMENT.update(with_bytecode(Path(place) / "bytecode"))
         for way, made in (("out", _out), ("in", _in)):
             if given.way in (way, "both"):
@@ -153,11 +154,11 @@ def main() -> None:
                     readers = [one for one in readers if "1 worker" not in one.name]
                 wanted = given.only.split(",")
                 readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]
-                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place), server)
+                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place), postmaster)
                 _print(way, readers, os.getloadavg()[0])
 
 
-def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path, server: int) -> None:
+def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path, postmaster: int) -> None:
     """Every reader once a round, forwards and backwards. `dsn`: where their table is emptied before each."""
     for turn in range(rounds):
         for reader in readers if turn % 2 == 0 else readers[::-1]:
@@ -165,7 +166,7 @@ def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path, server: i
                 with psycopg.connect(dsn, autocommit=True) as conn:
                     conn.execute("truncate u")
                     conn.execute("checkpoint")
-            reader.turn(place, server)
+            reader.turn(place, postmaster)
 
 
 def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Reader]:
@@ -204,7 +205,7 @@ def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Rea
     return [
         Reader("COPY FROM of a binary file", "psql", dsn, "-qc", f"\\copy u from '{binary}' (format binary)"),
         Reader("dbdyno, files in, 1 worker", *move, str(files), *to, "1"),
-        Reader(BOUNDED, *move, str(files), *to, "2"),
+        Reader("dbdyno, files in, 2 workers", *move, str(files), *to, "2"),
         Reader("dbdyno, table to table, 1 worker", *across, "1"),
         Reader("dbdyno, table to table, 2", *across, "2"),
         Reader("ADBC, ingest", peers, "-c", ADBC_IN, url, str(files)),
@@ -216,22 +217,22 @@ def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Rea
 
 def _print(way: str, readers: list[Reader], load: float) -> None:
     limit = statistics.median(readers[0].wall)
-    print(f"{way:32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'peak MB':>9}   (load {load:.1f})")
+    print(f"{way:32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'server':>8}{'peak MB':>9}   (load {load:.1f})")
     for one in readers:
         if one.reason:
             print(f"{one.name:32}left out: {one.reason}")
             continue
         wall = statistics.median(one.wall)
         share = f"{limit / wall:.0%}"
-        print(
-            f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{statistics.median(one.cpu):8.2f}{one.peak_mb:9.0f}"
-        )
-        peer, ratio = readers[0].name, wall / limit
-        figure(f"{way}: {one.name}", wall, "s", against=peer, ratio=ratio)
-        if one.name == BOUNDED:
-            server_s = statistics.median(one.server_cpu)
-            bound = (server_s + statistics.median(one.cpu)) / (os.cpu_count() or 1)
-            print(f"{'its bound':32}{bound:8.2f}{'':8}{limit / bound:9.0%}   server's CPU {server_s:.2f} s")
+        cpu, server = statistics.median(one.cpu), statistics.median(one.server_cpu)
+        print(f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{cpu:8.2f}{server:8.2f}{one.peak_mb:9.0f}")
+        peer = readers[0].name
+        figure(f"{way}: {one.name}", wall, "s", against=peer, ratio=wall / limit)
+        if one.name.endswith("2 workers"):
+            bound = statistics.median(map(sum, zip(one.cpu, one.server_cpu, strict=True))) / len(
+                os.sched_getaffinity(0)
+            )
+            print(f"{'  bound by the processors':32}{bound:8.2f}{'':8}{f'{limit / bound:.0%}':>9}")
             figure(f"{way}: {one.name}: bound", bound, "s", against=peer, ratio=bound / limit)
 
 

@@ -34,12 +34,9 @@ def replicate(source: bytes, out: Path, megabytes: int) -> int:
 
 
 def fixture(calls: int = 4000, reads: tuple[int, ...] = (1,)) -> bytes:
-    """Return a trace of our own making: executions, fetches with reads, and round trips, as a busy session of 19c
-    writes them.
+    """A trace of our own making: executions with reads, fetches and round trips, as a busy session of 19c writes them.
 
-    Args:
-        calls: Number of executions.
-        reads: Number of reads of a fetch; the executions take them in turn.
+    `reads` is the number of reads of each execution, in rotation.
     """
     lines = [
         "Trace file made by dbdyno",
@@ -65,18 +62,20 @@ def fixture(calls: int = 4000, reads: tuple[int, ...] = (1,)) -> bytes:
         ela = 180 + at * 7919 % 2400
         block = 4000 + at * 31 % 90_000
         tail = f"dep=0,og=1,plh=2938593747,tim={tim + 90}"
+        more = reads[at % len(reads)] - 1
         lines += [
             f"EXEC #{cursor}:c={40 + at % 9},e=61,p=0,cr=0,cu=0,mis=0,r=0,{tail}",
             f"WAIT #{cursor}: nam='SQL*Net message to client' ela= 1 driver id=1413697536 "
             f"#bytes=1 p3=0 obj#=71234 tim={tim + 95}",
+            f"WAIT #{cursor}: nam='db file sequential read' ela= {ela} file#=7 "
+            f"block#={block} blocks=1 obj#=71234 tim={tim + 110 + ela}",
         ]
-        for read in range(reads[at % len(reads)]):
-            if read:
-                tim += ela + 15
+        for after in range(more):
             lines.append(
-                f"WAIT #{cursor}: nam='db file sequential read' ela= {ela} file#=7 "
-                f"block#={block + read} blocks=1 obj#=71234 tim={tim + 110 + ela}"
+                f"WAIT #{cursor}: nam='db file sequential read' ela= {30 + at % 50} file#=8 "
+                f"block#={block + after + 1} blocks=1 obj#=71235 tim={tim + 110 + ela + (after + 1) * 100}"
             )
+        ela += 100 * more
         lines += [
             f"FETCH #{cursor}:c={80 + at % 50},e={ela + 150},p=1,cr=5,cu=0,mis=0,r=10,"
             f"dep=0,og=1,plh=2938593747,tim={tim + 260 + ela}",

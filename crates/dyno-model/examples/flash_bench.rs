@@ -1,7 +1,9 @@
 //! Measures host writes per second of the flash card's write path, garbage collection included: uniformly random pages,
 //! steady state, many sessions. Prints the best round as one line of JSON.
 //!
-//! `cargo run --release -p dyno-model --example flash_bench [writes] [rounds]`
+//! `cargo run --release -p dyno-model --example flash_bench [writes] [rounds] [channels]`
+//!
+//! With a number of channels: buses of 333 MB/s between controller and dies, and a card that starts erased.
 
 mod common;
 
@@ -9,7 +11,8 @@ use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
 
-use dyno_model::device::flash::{Flash, FlashParameters};
+use dyno_model::device::flash::{Flash, FlashParameters, Start};
+use dyno_model::device::ftl::Counts;
 use dyno_model::device::{Device, Done, Observer, Request};
 use dyno_model::kernel::{Simulation, Stream};
 
@@ -43,11 +46,17 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let writes = numbers.next().unwrap_or(2_000_000);
     let rounds = numbers.next().unwrap_or(3);
-    let (mut best, mut amplification, mut events) = (0.0_f64, 0.0, 0);
+    let parameters = numbers.next().map_or_else(FlashParameters::default, |channels| FlashParameters {
+        channels,
+        channel_mb_s: 333.0,
+        start: Start::Fresh,
+        ..FlashParameters::default()
+    });
+    let (mut best, mut counts, mut events) = (0.0_f64, Counts::default(), 0);
     let clock = Instant::now();
     for _ in 0..rounds {
         let simulation = Simulation::new(1);
-        let card = Flash::new(&simulation, "card", FlashParameters::default());
+        let card = Flash::new(&simulation, "card", parameters.clone());
         let load = Rc::new_cyclic(|me| Loop {
             card: Rc::clone(&card),
             dice: Cell::new(Some(simulation.stream("writes"))),
@@ -60,11 +69,15 @@ fn main() {
             simulation.run_until(simulation.now_ns() + 1_000_000_000).expect("no deadlock");
         }
         best = best.max(writes as f64 / (common::cpu_s(clock) - start_s));
-        amplification = card.counts().amplification();
+        counts = card.counts();
         events = simulation.events();
     }
     println!(
         "{{\"host_writes\": {writes}, \"host_writes_per_s\": {best:.0}, \
-         \"write_amplification\": {amplification:.4}, \"events\": {events}}}"
+         \"write_amplification\": {:.4}, \"pages_written\": {}, \"programs\": {}, \"erases\": {}, \"events\": {events}}}",
+        counts.amplification(),
+        counts.host_writes,
+        counts.programs,
+        counts.erases,
     );
 }
