@@ -12,6 +12,8 @@ pytest_plugins = [
     "chromium",
     "data_folders",
     "drawings",
+    "forked_guardians",
+    "light_starts",
     "live_postgres",
     "shared_rewriting",
     "short_canaries",

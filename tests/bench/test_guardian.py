@@ -37,6 +37,8 @@ from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_pr
 from soaked import first
 from waiting import until
 
+pytestmark = pytest.mark.usefixtures("own_interpreters")
+
 SETTING = "checkpoint_timeout"
 
 

@@ -29,6 +29,8 @@ from dbdyno.device.mounts import mounted_folders, status, unmount
 from skipped import skipped_on
 from waiting import until
 
+pytestmark = pytest.mark.usefixtures("own_interpreters")
+
 PLAN = """
 title = "commits"
 [workload]

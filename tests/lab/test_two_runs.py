@@ -24,6 +24,9 @@ from waiting import until
 GUARDIAN = "select pid from pg_stat_activity where application_name like 'dbdyno guardian%'"
 
 
+pytestmark = pytest.mark.usefixtures("own_interpreters")
+
+
 def guardian_of(parent: int) -> int:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

@@ -44,13 +44,21 @@ class Sides:
         return [c for c in self.after if (c.name, c.kind) in old]
 
 
-def difference_sql(sides: Sides, before: str, after: str) -> str:
+def difference_sql(sides: Sides, before: str, after: str, *, scoped: bool = True) -> str:
     """Return the query that computes a view's difference from the relations `before` and `after`.
 
-    It also uses the table `scope_verdicts` (part, view, value, word, why). If `part` is a key, the relations hold many
-    pairs of snapshots; otherwise the pair's part is 0.
+    With `scoped` it also uses the table `scope_verdicts` (part, view, value, word, why); without it the view's scopes
+    have no verdict. If `part` is a key, the relations hold many pairs of snapshots; otherwise the pair's part is 0.
     """
-    part = "p.part" if "part" in sides.keys else "0"
+    if not scoped and before == after and sides.before == sides.after:
+        return _unchanged_sql(sides, after)
+    scope = ", (select null::varchar as word, null::varchar as why) s"
+    if scoped:
+        part = "p.part" if "part" in sides.keys else "0"
+        scope = (
+            f"left join scope_verdicts s on s.view = {literal(sides.name)} and s.part = {part}"
+            f" and s.value is not distinct from {_scope_value(sides)}"
+        )
     joined = " and ".join(f"a.{quoted(k)} is not distinct from b.{quoted(k)}" for k in sides.keys)
     return f"""
 with a as (select *, true as there from {before}), b as (select *, true as there from {after}),
@@ -65,8 +73,7 @@ judged as (
     {_verdict(sides)} as verdict,
     verdict = 'ok' and life = 'kept' as subtracted,
     (verdict = 'ok' and life = 'new') or (verdict = 'evicted' and life <> 'gone') as begun
-  from pairs p left join scope_verdicts s on s.view = {literal(sides.name)} and s.part = {part}
-    and s.value is not distinct from {_scope_value(sides)}
+  from pairs p {scope}
 )
 select {", ".join(_shown(sides))}, life, verdict,
   case when verdict = 'ok' then case life when 'new' then 'created in between' else '' end
@@ -77,6 +84,22 @@ select {", ".join(_shown(sides))}, life, verdict,
     when life = 'new' then 'was not there before' else '' end as why
 from judged
 """
+
+
+def _unchanged_sql(sides: Sides, relation: str) -> str:
+    """Return the query for a view whose rows are the same file before and after.
+
+    Every row was kept, no counter fell, and no instant moved.
+    """
+    found = [quoted(key) for key in sides.keys]
+    for column in sides.after:
+        name = quoted(column.name)
+        if column.name in sides.keys:
+            continue
+        found.append(f"{name} - {name} as {name}" if column.kind in SUBTRACTED else name)
+        if column.kind in ("gauge", "low", "high"):
+            found.append(f"{name} as {quoted(column.name + '_before')}")
+    return f"select {', '.join(found)}, 'kept' as life, 'ok' as verdict, '' as why from {relation}"
 
 
 def _taken(sides: Sides) -> list[str]:

@@ -24,7 +24,7 @@ from dbdyno.evidence.memory import close_tables, current_database, tables_connec
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
 from dbdyno.snapshot.reading.difference import difference_sql, union_columns
-from dbdyno.snapshot.reading.ends import Ends, create_scope_table, scope_rows
+from dbdyno.snapshot.reading.ends import Ends, ScopeRow, create_scope_table, scope_rows
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_of
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Interval(Ends, Closeable):
         self.store = store
         self._owned = connection is None
         self._made: dict[str, bool] = {}
+        self._scopes: list[ScopeRow] | None = None
         self._chain = chain
         self._sums = sums
         self._bridged: set[str] = set()
@@ -79,7 +80,7 @@ class Interval(Ends, Closeable):
             self._bridge()
         else:
             self.verdicts = dict(self.engine.judge(self))
-            self._scope_table()
+            self._scope_rows()
         if stepped is not None:
             self.verdicts["clock", None] = stepped
 
@@ -218,9 +219,11 @@ class Interval(Ends, Closeable):
             raise SnapshotError(f"{view} {missing[0]}", next_step=missing[1])
         added = len(self.chain) > 2 and bool(self.counters(view)) and view not in self._bridged
         try:
-            sql = self.sums.total_sql(self, view) if added else difference_sql(self.sides(view), *self.ends(view))
-            if not added:
-                self._scope_table()
+            if added:
+                sql = self.sums.total_sql(self, view)
+            else:
+                scoped = any(row[1] == view for row in self._scope_rows())
+                sql = difference_sql(self.sides(view), *self.ends(view), scoped=scoped)
             self.connection.execute(f"create table {quoted(view)} as {sql}")
         except duckdb.Error as error:
             raise EvidenceError(
@@ -233,8 +236,10 @@ class Interval(Ends, Closeable):
         if refine is not None and not added:
             refine(self, view)
 
-    def _scope_table(self) -> None:
-        """Create the table of verdicts on first use, with a row per view and instance of its scope."""
-        if "scope_verdicts" not in self._made:
-            self._made["scope_verdicts"] = True
-            create_scope_table(self.connection, scope_rows(self, 0))
+    def _scope_rows(self) -> list[ScopeRow]:
+        """Return the verdicts of scopes, a row per view and instance; on first use the table of them is created."""
+        if self._scopes is None:
+            self._scopes = scope_rows(self, 0)
+            if self._scopes:
+                create_scope_table(self.connection, self._scopes)
+        return self._scopes
