@@ -14,12 +14,12 @@ from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
 
 WORK = """[workload]
-setup = ["create table test.{table} (id int primary key, v int, s varchar(40))",
-  "insert into test.{table} select seq, 0, 'x' from test.seq_1_to_100"]
-teardown = ["drop table if exists test.{table}"]
+setup = ["create table {table} (id int primary key, v int, s varchar(40))",
+  "insert into {table} select seq, 0, 'x' from {schema}.seq_1_to_100"]
+teardown = ["drop table if exists {table}"]
 scripts = [{{name = "s", text = '''{script}'''}}]
 {more}"""
-UPDATE = "\\set id random(1, 100)\nbegin;\nupdate test.{table} set v = v + 1 where id = :id;\ncommit;\n"
+UPDATE = "\\set id random(1, 100)\nbegin;\nupdate {table} set v = v + 1 where id = :id;\ncommit;\n"
 
 
 @dataclass
@@ -28,7 +28,7 @@ class MariaLab:
 
     folder: Path
     dsn: str
-    table: str = "t"
+    table: str = "test.t"
 
     def plan(self, arms: str, *, script: str = UPDATE, work: str = WORK, more: str = "", target: str = "") -> Path:
         """Writes a small plan."""
@@ -37,7 +37,7 @@ class MariaLab:
 [target]
 dsn = "{self.dsn}"
 {target}
-{work.format(table=self.table, script=script, more=more)}
+{work.format(table=self.table, schema=self.table.partition(".")[0], script=script, more=more)}
 [load]
 sessions = 2
 [schedule]

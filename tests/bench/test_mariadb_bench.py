@@ -67,10 +67,8 @@ def test_a_plan_runs_and_every_operation_is_kept(lab: MariaLab, server: MariaSer
 
 
 def test_the_same_script_counts_alike_in_every_protocol(lab: MariaLab) -> None:
-    script = (
-        "\\set n random(2, 5)\nselect id as first, s from test.{table} where id < :n order by id limit 1 \\gset x_\n"
-    )
-    script += "\\if :x_first != 1\nselect broken;\n\\endif\nselect v from test.{table} where id <= :n;\n"
+    script = "\\set n random(2, 5)\nselect id as first, s from {table} where id < :n order by id limit 1 \\gset x_\n"
+    script += "\\if :x_first != 1\nselect broken;\n\\endif\nselect v from {table} where id <= :n;\n"
     arms = "".join(f'[[arm]]\nname = "{one}"\nprotocol = "{one}"\n' for one in ("prepared", "extended", "simple"))
     lab.plan(arms, script=script)
     lab.run()

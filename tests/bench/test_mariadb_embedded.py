@@ -31,13 +31,7 @@ settings = {innodb_flush_log_at_trx_commit = "0"}
 @pytest.mark.soak
 def test_a_log_that_is_flushed_once_a_second_commits_faster(tmp_path: Path) -> None:
     lab = MariaLab(tmp_path, "mariadb", "dbdyno_lab.t")
-    work = """[workload]
-setup = ["create table {table} (id int primary key, v int)",
-  "insert into {table} select seq, 0 from dbdyno_lab.seq_1_to_100"]
-teardown = ["drop table {table}"]
-scripts = [{{name = "s", text = '''{script}'''}}]
-{more}"""
-    lab.plan(PLANTED, work=work, script="\\set id random(1, 100)\nupdate {table} set v = v + 1 where id = :id;\n")
+    lab.plan(PLANTED, script="\\set id random(1, 100)\nupdate {table} set v = v + 1 where id = :id;\n")
     lab.run("--blocks", "6")
     manifest = lab.manifest()
     [facts] = manifest["targets"].values()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.changes import Change, change_points, detectable_step, level_changes
+from dbdyno.stats.changes import Change, detectable_step, level_changes
 from soaked import first
 
 
@@ -22,7 +22,7 @@ def steps(levels, *, seed=1) -> list[Change]:
 
 
 def test_a_step_is_found_where_it_is_with_its_size():
-    (found,) = change_points(series([100.0] * 14 + [88.0] * 10), level=0.99)
+    (found,) = level_changes(series([100.0] * 14 + [88.0] * 10), level=0.99).changes
     assert found.at == 14
     assert found.low < 0.88 < found.high
     assert found.p <= 0.01
@@ -41,17 +41,17 @@ def test_where_a_change_began_is_held_by_its_interval(step: float, widest: int, 
 @pytest.mark.parametrize(("side", "around"), first((9, 1), (24, 0)))
 def test_a_step_far_larger_than_the_noise_began_where_it_is(side: int, around: int):
     """Of n runs on a side the last is the odd one by chance once in n: only from some twenty on that is ruled out."""
-    (found,) = change_points(series([100.0] * side + [150.0] * side), level=0.95)
+    (found,) = level_changes(series([100.0] * side + [150.0] * side), level=0.95).changes
     assert (found.first, found.at, found.last) == (side - around, side, side + around)
 
 
 def test_the_intervals_of_two_changes_lie_apart():
-    one, two = change_points(series([100.0] * 8 + [108.0] * 8 + [100.0] * 8), level=0.95)
+    one, two = level_changes(series([100.0] * 8 + [108.0] * 8 + [100.0] * 8), level=0.95).changes
     assert one.first <= 8 <= one.last < two.first <= 16 <= two.last
 
 
 def test_two_steps_are_two_changes():
-    found = change_points(series([100.0] * 8 + [120.0] * 8 + [100.0] * 8), level=0.95)
+    found = level_changes(series([100.0] * 8 + [120.0] * 8 + [100.0] * 8), level=0.95).changes
     assert [change.at for change in found] == [8, 16]
     assert found[0].ratio > 1 > found[1].ratio
 
@@ -59,7 +59,7 @@ def test_two_steps_are_two_changes():
 @pytest.mark.parametrize("count", first(50, 200))
 def test_a_level_series_has_none_in_19_of_20(count: int):
     """So many series of 20 values that differ by noise alone."""
-    false = sum(bool(change_points(series([100.0] * 20, seed=seed), level=0.95)) for seed in range(count))
+    false = sum(bool(level_changes(series([100.0] * 20, seed=seed), level=0.95).changes) for seed in range(count))
     assert false <= 0.05 * count + 3 * np.sqrt(count * 0.05 * 0.95)
 
 
@@ -74,7 +74,7 @@ def test_steps_of_three_times_the_noise_are_found(count: int):
 def test_a_step_that_would_be_found_four_times_out_of_five_is(n: int):
     least = float(np.median([detectable_step(series([100.0] * n, seed=seed), level=0.95) for seed in range(3)]))
     levels = [100.0] * (n // 2) + [100.0 * least] * (n - n // 2)
-    found = sum(bool(change_points(series(levels, seed=seed), level=0.95)) for seed in range(50))
+    found = sum(bool(level_changes(series(levels, seed=seed), level=0.95).changes) for seed in range(50))
     assert 25 <= found <= 49
 
 
@@ -84,13 +84,13 @@ def test_eight_values_show_only_a_step_far_beyond_the_noise():
 
 
 def test_equal_values_and_one_outlier_are_no_change():
-    assert change_points([5.0] * 12, level=0.95) == []
+    assert level_changes([5.0] * 12, level=0.95).changes == []
     values = series([100.0] * 20)
     values[9] *= 3
-    assert change_points(values, level=0.95) == []
+    assert level_changes(values, level=0.95).changes == []
 
 
 @pytest.mark.parametrize("values", [[1.0] * 7, [1.0] * 7 + [0.0], [1.0] * 7 + [float("nan")]])
 def test_too_few_or_wrong_values_are_refused(values):
     with pytest.raises(StatsError):
-        change_points(values, level=0.95)
+        level_changes(values, level=0.95)

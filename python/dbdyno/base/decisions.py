@@ -117,7 +117,6 @@ _FAILS: dict[Effect, dict[str, str]] = {
         "writes": "on cells: a turn saw fewer than 1,000 redo writes",
         "others": "on cells: more than 5 % of redo writes raced although the flash log was off",
         "counters": "on cells: the race's counters do not add up",
-        "modes": "a distribution has several modes",
     },
 }
 """Condition under which each gate fails, by the gate's effect on the verdict."""

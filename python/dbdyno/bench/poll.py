@@ -31,6 +31,22 @@ def columns_of_waits(rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
     return dict(zip(WAIT_COLUMNS, map(list, columns), strict=True))
 
 
+def session_names(arms: Sequence[str], longest: int) -> dict[str, str]:
+    """Return the name that each arm's sessions log in with: `dbdyno/<arm>`, distinct, of at most `longest` bytes.
+
+    Characters that are not printable ASCII are replaced, as PostgreSQL does.
+    """
+    names: dict[str, str] = {}
+    for index, arm in enumerate(arms):
+        plain = "".join(char if " " <= char <= "~" else "?" for char in arm)
+        name = f"dbdyno/{plain}"[:longest]
+        if name in names.values():
+            mark = f"~{index}"
+            name = name[: longest - len(mark)] + mark
+        names[arm] = name
+    return names
+
+
 class Poller(ABC):
     """Thread that calls `_look` about once per period; subclasses implement `_connect` and `_look`.
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from dbdyno.cells.catalogue import metric, request_rates
 from dbdyno.cells.listing import Reading
 
-SCOPES = ("cell", "object", "both")
 Key = tuple[str, str]
 
 

@@ -104,15 +104,6 @@ def level_changes(values: ArrayLike, *, level: float, seed: int = 0) -> LevelCha
     return LevelChanges(changes, _drift(logs, at if may_step else None, level, p, rng))
 
 
-def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Change]:
-    """Return the changes of a series; see `level_changes`.
-
-    Raises:
-        StatsError: As in `level_changes`.
-    """
-    return level_changes(values, level=level, seed=seed).changes
-
-
 def detectable_step(values: ArrayLike, *, level: float, power: float = 0.8, seed: int = 0) -> float:
     """Return the smallest lasting step that `level_changes` finds with probability `power`, as a ratio (1.05: 5 %).
 

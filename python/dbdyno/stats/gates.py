@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.stats import least_blocks
 from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, is_supported
-from dbdyno.stats.wording import duration, percent
+from dbdyno.stats.wording import duration
 
 #: Relative difference in work per operation between arms up to which their times may be compared.
 WORK_TOLERANCE = 0.01
-#: Largest share of arrivals that may start late because of the load generator.
-LAG_SHARE_MAX = 0.01
 #: Smallest number of transactions per session in a slice. Sessions that finish early wait for the last one, on average
 #: half a transaction or more: with 5 transactions in a slice, some sessions are idle for about a tenth of the time, and
 #: the slice overruns by about as much.
@@ -32,8 +30,6 @@ OPERATIONS_MIN = 5
 #: Number of values in the topmost hundredth of the range above the median from which on latencies look cut off. An
 #: exponential tail has 0.1 to 0.2 values there and a normal one fewer than 1, for any number of values.
 WALL_VALUES = 10
-#: Largest mvalue of a distribution with one mode: Gregg (2013), "Frequency Trails: Modes and Modality".
-MVALUE_MAX = 2.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +129,6 @@ def enough_operations(arm: str, per_slice: float, stretch: str, *, counted: bool
     )
 
 
-def generator_lag(late: int, arrivals: int, *, worst_ns: float = math.nan) -> Gate:
-    """Check whether the load generator kept its schedule in an open loop.
-
-    Args:
-        late: Number of arrivals that started late because of the generator, not because of the engine.
-        arrivals: Number of all arrivals.
-        worst_ns: Longest delay [ns]; NaN if unknown.
-    """
-    name = "generator keeps its schedule"
-    if arrivals <= 0:
-        return Gate(name, None, "no arrivals", code="generator")
-    share = late / arrivals
-    worst = "" if math.isnan(worst_ns) else f", at worst {duration(worst_ns)}"
-    text = f"{percent(share)} % of {arrivals} arrivals started late{worst}"
-    if share <= LAG_SHARE_MAX:
-        return Gate(name, True, text, code="generator")
-    return Gate(name, False, text, "lower the rate, add sessions, or free a core for the generator", code="generator")
-
-
 def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
     """Check whether latencies look cut off at a limit.
 
@@ -249,33 +226,4 @@ def has_tail(base: str, longest_ns: float, median_ns: float, times: float) -> Ga
         "measure where single operations take that long: on the real storage, or on a model with their cause",
         code="premise",
         because=f"this machine has no such tail: {text}, but the question assumes {times:g} times or more",
-    )
-
-
-def modality(arm: str, values: NDArray[Any], *, bins: int = 40) -> Gate:
-    """Check whether a distribution has one mode, by Gregg's mvalue.
-
-    The mvalue is the sum of the absolute steps between neighbouring bins divided by the highest bin; it is 2 for a
-    single mode. The bins are log-spaced between the 0.5 and 99.5 % quantiles, and smoothed over three so that noise
-    does not count as modes.
-    """
-    name = f"one mode in {arm}"
-    positive = np.asarray(values, dtype=np.float64)
-    positive = positive[positive > 0]
-    if positive.size < 1000:
-        return Gate(name, None, "fewer than 1,000 latencies", code="modes")
-    low, high = np.quantile(positive, [0.005, 0.995])
-    if high <= low:
-        return Gate(name, True, "all latencies are equal", code="modes")
-    counts, _ = np.histogram(np.log(positive), bins=bins, range=(math.log(low), math.log(high)))
-    smooth = np.convolve(counts, np.ones(3) / 3)
-    mvalue = float(np.abs(np.diff(smooth, prepend=0, append=0)).sum() / smooth.max())
-    if mvalue <= MVALUE_MAX:
-        return Gate(name, True, f"mvalue {mvalue:.1f}", code="modes")
-    return Gate(
-        name,
-        False,
-        f"mvalue {mvalue:.1f}: several modes",
-        "mean and median do not describe a typical wait: check the distribution, and split the statements",
-        code="modes",
     )

@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import independence
@@ -39,7 +39,6 @@ from dbdyno.stats.means import RatioEstimate
 
 ROUNDS_LEAST = 6
 """Smallest number of rounds from which the autocorrelation of neighbouring rounds can be estimated."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dbdyno.base.errors import StatsError
 
 Integers = NDArray[np.integer[Any]]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import Error
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.bench.poll import Poller, columns_of_waits
+from dbdyno.bench.poll import Poller, columns_of_waits, session_names
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
@@ -45,12 +45,7 @@ where a.attr_value in %s and (t.processlist_command <> 'Sleep' or x.trx_id is no
 
 def program_names(arms: list[str]) -> dict[str, str]:
     """Return the program_name of each arm's sessions: `dbdyno/<arm>`, distinct, and short enough for the server."""
-    names: dict[str, str] = {}
-    for index, arm in enumerate(arms):
-        plain = "".join(char if " " <= char <= "~" else "?" for char in arm)
-        name = f"dbdyno/{plain}"[:NAME_BYTES]
-        names[arm] = name if name not in names.values() else f"{name[: NAME_BYTES - 4]}~{index}"
-    return names
+    return session_names(arms, NAME_BYTES)
 
 
 class Watcher(Poller):

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.poll import columns_of_waits
+from dbdyno.bench.poll import columns_of_waits, session_names
 from dbdyno.bench.postgres.poll import PostgresPoller
 from dbdyno.evidence.events import ON_CPU
 
@@ -51,15 +51,7 @@ def application_names(arms: Sequence[str]) -> dict[str, str]:
     The engine truncates names to 63 bytes and replaces characters that are not printable ASCII, so this function does
     the same beforehand.
     """
-    names: dict[str, str] = {}
-    for index, arm in enumerate(arms):
-        plain = "".join(char if " " <= char <= "~" else "?" for char in arm)
-        name = f"dbdyno/{plain}"[:APPLICATION_NAME_BYTES]
-        if name in names.values():
-            mark = f"~{index}"
-            name = name[: APPLICATION_NAME_BYTES - len(mark)] + mark
-        names[arm] = name
-    return names
+    return session_names(arms, APPLICATION_NAME_BYTES)
 
 
 class Watcher(PostgresPoller):

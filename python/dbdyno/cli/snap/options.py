@@ -16,8 +16,6 @@ from dbdyno.snapshot.engines.view import Options
 if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Store
 
-FORMATS = ("table", "csv", "json", "jsonl", "html")
-
 store_option = option_with_default(
     "--store", type=FOLDER, default=Path("snaps"), envvar="DBDYNO_SNAPS", help="Folder with the snapshots."
 )

@@ -9,7 +9,6 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, clock, theme
 
-SERIES_MOST = 6
 BARS_MOST = 30
 _LABEL_MOST = 24
 ROOM = {True: 104, False: 190}

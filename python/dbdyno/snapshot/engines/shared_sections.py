@@ -85,6 +85,16 @@ def sum_of(found: Mapping[str, float | None], *names: str) -> float | None:
     return None if None in values else sum(value or 0 for value in values)
 
 
+def rates_of(found: Mapping[str, float | None], seconds: float) -> Callable[..., float | None]:
+    """Return a function from names of counters, and a factor, to the rate per second of their sum; None if unknown."""
+
+    def rate(*names: str, factor: float = 1) -> float | None:
+        value = sum_of(found, *names)
+        return None if value is None else value * factor / seconds
+
+    return rate
+
+
 _UNKNOWN = "verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone')"
 """SQL condition of a row whose difference has not even a known lower bound."""
 

@@ -21,8 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = ("key", "counter", "sum", "gauge", "text", "time", "since", "low", "high")
-
 WORDS = ("ok", "partial", "clock stepped", "evicted", "reset", "restart", "crash", "failover")
 """The words of a verdict, from the mildest to the gravest."""
 LOSSES = ("reset", "crash", "failover", "restart", "partial")

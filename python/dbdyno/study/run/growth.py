@@ -15,9 +15,6 @@ from typing import Any
 from dbdyno.bench.protocol import RunLayout
 from dbdyno.study.plan.schedule import grow_timing
 
-TOLERANCE = 0.2
-"""Relative error of the predicted time of the blocks after the warm-up, if the machine does not change."""
-
 
 def operation_ns(ready: RunLayout, report: Mapping[str, Any]) -> list[float]:
     """Return the duration of a transaction of each arm in a block [ns]; 0 if the arm has a rate, or if unknown."""

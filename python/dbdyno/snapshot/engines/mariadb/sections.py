@@ -12,7 +12,13 @@ from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
 from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.engines.shared_sections import changed_settings, needs, sum_of, top_statements, unknown_rows_table
+from dbdyno.snapshot.engines.shared_sections import (
+    changed_settings,
+    needs,
+    rates_of,
+    top_statements,
+    unknown_rows_table,
+)
 from dbdyno.snapshot.model import build_sections, statement_beginning
 from dbdyno.snapshot.reading.statement_texts import statement_texts
 from dbdyno.snapshot.sessions import blocking
@@ -34,11 +40,7 @@ def sections(interval: Interval, top: int) -> list[Part]:
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     """Return the metrics for comparing two periods and drawing curves."""
     found = load.status(interval)
-
-    def rate(*names: str) -> float | None:
-        value = sum_of(found, *names)
-        return None if value is None else value / interval.seconds
-
+    rate = rates_of(found, interval.seconds)
     return [
         (Metric("qps", "statements", "per_s", True), rate("questions")),
         (Metric("tps", "transactions", "per_s", True), rate("com_commit", "com_rollback")),

@@ -12,6 +12,7 @@ from dbdyno.snapshot.engines.shared_sections import (
     changed_settings,
     load_profile,
     needs,
+    rates_of,
     sum_of,
     top_statements,
     unknown_rows_table,
@@ -67,11 +68,7 @@ def _hits(found: dict[str, int | None]) -> float | None:
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     """Return the metrics for comparing two periods and drawing curves."""
     found = counts(interval)
-
-    def rate(*names: str, factor: float = 1) -> float | None:
-        value = sum_of(found, *names)
-        return None if value is None else value * factor / interval.seconds
-
+    rate = rates_of(found, interval.seconds)
     return [
         (Metric("tps", "transactions", "per_s", True), rate("user commits", "user rollbacks")),
         (Metric("aas", "active sessions", "aas", False), rate("DB time", factor=1e-6)),
@@ -86,11 +83,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
 def throughput(interval: Interval, top: int) -> Part:
     """Return the section on the throughput of the whole instance."""
     found = counts(interval)
-
-    def rate(*names: str) -> float | None:
-        value = sum_of(found, *names)
-        return None if value is None else value / interval.seconds
-
+    rate = rates_of(found, interval.seconds)
     verdict = interval.verdict("instance")
     row = {
         "database": interval.after.facts.get("instance_name"),
