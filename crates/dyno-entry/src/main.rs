@@ -16,6 +16,7 @@ mod help;
 mod import;
 mod json;
 mod model;
+mod printing;
 mod process;
 mod python;
 mod reading;
@@ -27,11 +28,11 @@ mod words;
 mod wrapping;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ask::{Ask, Form};
 use model::Model;
+use printing::print;
 use reading::Ended;
 
 fn main() -> ExitCode {
@@ -66,19 +67,5 @@ fn text(ask: &Ask, found: &reading::Found) -> Option<String> {
     match ask.form {
         Form::Json => Some(model.json()),
         Form::Table => table::text(&model, ask.width),
-    }
-}
-
-/// Prints the text; a closed pipe is not an error, but any other failed write is.
-fn print(text: &str) -> ExitCode {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!(
-                "dbdyno: the answer could not be written: {error}\n  next: free space, or write to another place"
-            );
-            ExitCode::from(2)
-        }
-        _ => ExitCode::SUCCESS,
     }
 }

@@ -5,13 +5,10 @@ use std::io::IsTerminal;
 use serde_json::Value;
 
 use crate::json::Out;
-use crate::wrapping;
+use crate::wrapping::{self, Row};
 
 /// Width of a table if the width of the output is unknown: in a pipe or a file, and on a terminal [columns].
 const WIDTHS: [usize; 2] = [200, 80];
-
-/// Names and values of the cells of a row; the names are the same in all rows.
-pub type Row = [(&'static str, String); 6];
 
 /// Format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::import::is_plain;
-use crate::rows::{self, Form, Row};
+use crate::printing::print;
+use crate::rows::{self, Form};
 use crate::run_folder::{self, Run};
+use crate::wrapping::Row;
 
 /// Number of characters of a time that are shown: without fractions of a second and time zone.
 const TIME: usize = 19;
@@ -83,7 +85,7 @@ pub fn answer(ask: &Ask) -> Option<ExitCode> {
         return Some(ExitCode::SUCCESS);
     }
     let rows: Option<Vec<Row>> = runs[from..].iter().map(row).collect();
-    Some(crate::print(&rows::text(&rows?, ask.form)?))
+    Some(print(&rows::text(&rows?, ask.form)?))
 }
 
 fn row(run: &Run) -> Option<Row> {

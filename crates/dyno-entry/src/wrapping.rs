@@ -4,8 +4,6 @@
 //! other columns are narrowed until it fits (`rich/table.py`, `_collapse_widths`), and their texts are wrapped at
 //! blanks (`rich/_wrap.py`, `divide_line`).
 
-use crate::rows::Row;
-
 /// Longest text that is not wrapped if it has no blank.
 const NAME_MOST: usize = 48;
 /// Minimum width of a text column: normally, and on a narrow terminal [columns].
@@ -13,6 +11,9 @@ const TEXT_LEAST: usize = 24;
 const TEXT_NARROW: usize = 12;
 /// Blank columns between two columns.
 const GAP: usize = 2;
+
+/// Names and values of the cells of a row; the names are the same in all rows.
+pub type Row = [(&'static str, String); 6];
 
 struct Column {
     /// The header and the cells.
