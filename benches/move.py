@@ -58,6 +58,8 @@ from generate_series(1, {}) g
 
 
 ENVIRONMENT: dict[str, str] = {}
+ENDING_S = 0.2
+"""Time for the server's processes to end after a reader, before their CPU is read; not measured."""
 
 
 class Reader:
@@ -93,15 +95,29 @@ class Reader:
         else:
             self.wall.append(time.monotonic() - begun)
             self.cpu.append(usage.ru_utime + usage.ru_stime)
+            time.sleep(ENDING_S)
             self.server_cpu.append(server_cpu_s(postmaster) - server)
             self.peak_mb = max(self.peak_mb, usage.ru_maxrss / 1024)
         shutil.rmtree(out)
 
 
 def server_cpu_s(postmaster: int) -> float:
-    """CPU time of all processes of a server so far: the postmaster, those that have ended, and those that run."""
-    own = _stat(postmaster)
-    whole = sum(int(word) for word in own[11:15])  # utime, stime, cutime, cstime
+    """CPU time of all processes of a server so far: the postmaster, those that have ended, and those that run.
+
+    A process that ends between the two looks would be in neither: it is read again until none ended meanwhile.
+    """
+    while True:
+        own = _stat(postmaster)
+        running = _of_children(postmaster)
+        if _stat(postmaster)[13:15] == own[13:15]:
+            break
+    ended = sum(int(word) for word in own[11:15])  # utime, stime, cutime, cstime
+    return (ended + running) / os.sysconf("SC_CLK_TCK")
+
+
+def _of_children(postmaster: int) -> int:
+    """CPU time of the running processes of a server [clock ticks]."""
+    whole = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             one = _stat(int(folder.name))
@@ -109,7 +125,7 @@ def server_cpu_s(postmaster: int) -> float:
             continue
         if int(one[1]) == postmaster:
             whole += int(one[11]) + int(one[12])
-    return whole / os.sysconf("SC_CLK_TCK")
+    return whole
 
 
 def _stat(pid: int) -> list[str]:

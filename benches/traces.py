@@ -106,7 +106,7 @@ READS = 2, 3
 def compare_imports(source: bytes, folder: Path, megabytes: int, rounds: int) -> None:
     """`dbdyno compare` of two imports of the same trace, one of them a tenth longer: CPU and memory, best of some."""
     runs = [folder / "base", folder / "other"]
-    for run, more in zip(runs, (1.53, 1.69), strict=True):
+    for run, more in zip(runs, (1.5, 1.65), strict=True):
         replicate(source, folder / "compared.trc", int(megabytes * more))
         measured([*DBDYNO, "trace", "import", str(folder / "compared.trc"), "--out", str(run)])
     (folder / "compared.trc").unlink()
