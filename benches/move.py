@@ -1,6 +1,6 @@
 """Moves a table to Parquet, Parquet into a table, and a table to another, with dbdyno and its peers alternately on
 one server. The limit for writing files is COPY BINARY whose output is discarded; for loading, `COPY FROM` of a binary
-file.
+file. The bound of two workers is the CPU of dbdyno and the server together, divided by the number of processors.
 
     python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in|both] [--peers /path/to/python] [--spark ...]
     python benches/move.py --set-up    # Debian's pgloader and PostgreSQL's JDBC driver, into target/bench
