@@ -117,7 +117,7 @@ impl Engine {
         self.shared.half_floor_ns.load(Ordering::Relaxed)
     }
 
-    /// Returns how long before its modelled time a reply must be sent now [ns].
+    /// Returns how much earlier than the modelled time a reply must be sent, for the time it still takes to arrive [ns].
     fn early_ns(&self) -> u64 {
         let alone = self.open.len() + self.flushes.len() == 1;
         self.half_floor_ns() + if alone { self.shared.wake_ns.load(Ordering::Relaxed) } else { 0 }

@@ -216,7 +216,7 @@ impl Mount {
         self.shared.changes.load(Ordering::Relaxed)
     }
 
-    /// Makes the power fail after `changes` more changes: at the first change that follows them.
+    /// Makes the power fail after `changes` more changes, at the next change.
     pub fn arm(&self, changes: u64) {
         self.shared.changes_left.store(changes, Ordering::Relaxed);
     }

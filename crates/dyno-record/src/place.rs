@@ -35,7 +35,7 @@ const BEFORE: usize = 4;
 /// Largest number of instructions that are followed from a function's entry to its store, and after the store.
 const ENTRY_WALK: usize = 2_000;
 
-/// Name of the function whose waits have many callers.
+/// Name of a function that stores the wait events of many different callers.
 pub(crate) const WAITS: &str = "WaitEventSetWait";
 
 /// Returns the bit of a register, even if only a part of the register is named.

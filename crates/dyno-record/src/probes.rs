@@ -68,13 +68,13 @@ pub enum Event {
     Rows,
     /// Database and user.
     Login,
-    /// Number of a lightweight lock's wait; this class can be removed separately.
+    /// Event number of a lightweight lock wait; the probes of this class can be removed separately.
     Lwlock,
-    /// Number of a wait of the class IPC; this class can be removed separately.
+    /// Event number of a wait of the class IPC; the probes of this class can be removed separately.
     Ipc,
-    /// Number of a wait of the class Timeout; this class can be removed separately.
+    /// Event number of a wait of the class Timeout; the probes of this class can be removed separately.
     Timeout,
-    /// Number of a wait of the class IO; this class can be removed separately.
+    /// Event number of a wait of the class IO; the probes of this class can be removed separately.
     Io,
     /// SQLSTATE and a statement's text.
     State,

@@ -60,7 +60,7 @@ pub struct Request {
     pub details: bool,
 }
 
-/// Share of a backend's time that probes may take if the user set no limit.
+/// Largest share of a backend's time that probes may take if the request sets no limit.
 const UNASKED: f64 = 0.05;
 
 impl Request {

@@ -242,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        /// The triangle of a whole equals the triangles of its parts, folded into each other.
+        /// The triangle of all rows equals the triangles of its parts, merged into each other.
         #[test]
         fn folding_in_parts_equals_the_whole(
             rows in prop::collection::vec((-10.0f64..10.0, -10.0f64..10.0, -5.0f64..5.0), 8..80),

@@ -116,7 +116,7 @@ def affects(fault: Fault, server: Server) -> bool:
 
 
 def matching_figures(fault: Fault, facts: Facts) -> tuple[Evidence, ...] | MissingEvidence | None:
-    """Return the figures that meet all conditions of a fault, None if one is not met, or why one is unknown."""
+    """Return the evidence that a server meets all conditions of a fault; None if it fails one; or what is missing."""
     found: list[Evidence] = []
     for word in fault.condition.split():
         answer = _holds(word, facts)

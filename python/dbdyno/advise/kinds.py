@@ -161,7 +161,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """Mean size of a table's rows [bytes] in the planner's statistics; `known`: all its columns have statistics."""
+    """Mean size of a table's rows [bytes] in the planner's statistics; `known` is True if all its columns have them."""
 
     table: str
     bytes: float

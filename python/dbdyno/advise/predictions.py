@@ -145,7 +145,7 @@ def _scripts(machine: CalibratedMachine, load: Load | None) -> tuple[list[Postgr
 
 @dataclass
 class _Asked:
-    """The changes that are tried on one server."""
+    """Input for predicting changes to one server, and the simulations of these changes."""
 
     facts: Facts
     given: CalibratedMachine

@@ -40,9 +40,9 @@ END = re.compile(r"End of log at LSN=(\d+)")
 
 
 class _MountedMariaDB(EmbeddedMariaDB):
-    """An embedded server that, once it has its database, is ready as soon as it answers `select 1`.
+    """An embedded MariaDB whose start-up check, once the database exists, is `select 1`, which reads no file.
 
-    The query needs no file: this process serves the server's folder, so it must not wait for that folder itself.
+    This process serves the mounted folder of the server, so it would wait for itself if the check read a file there.
     """
 
     has_database = False

@@ -147,7 +147,7 @@ def _outweighing_rules(facts: Facts) -> list[_Rule]:
 
 
 def _slower(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge whether the same work is certainly slower, or much slower with a direct cause for at least half of that."""
+    """Judge if the same work is certainly slower, or far slower with a direct cause that explains half of it."""
     work = facts.work
     if work is None:
         return None
@@ -294,7 +294,7 @@ def _is_certain(facts: Facts, work: SameWork) -> bool:
 
 
 def _move_together(effort: CostIndex, time: CostIndex) -> bool:
-    """Return True if effort and time both changed by at least a quarter in the same direction."""
+    """Return True if effort (blocks or rows) and time both rose, or both fell, by at least a quarter."""
     return min(effort.ratio, time.ratio) >= UNEXPLAINED or max(effort.ratio, time.ratio) <= 1 / UNEXPLAINED
 
 

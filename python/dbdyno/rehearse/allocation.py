@@ -53,7 +53,7 @@ class Allocation:
         return [self.items[at] for value, at in worth[:limit] if value < 0]
 
     def _look(self, item: RehearsedStatement) -> tuple[float, float]:
-        """Return what a statement adds to the total's error, and the database time decided per second of measuring."""
+        """Return a statement's part of the total's error, and the load's time decided per second of measuring it."""
         count = len(item.old_ns)
         known = self._known.get(item.statement.number)
         if known is None or known[0] != count:

@@ -75,7 +75,7 @@ def bar(share: float, width: int) -> str:
 
 
 def heights(values: Sequence[float], empty: str = "·") -> str:
-    """Return one character per value whose height is the value relative to the largest.
+    """Return a bar chart of one line: a character for each value, as high as its share of the largest value.
 
     Every value above zero is visible; all other values are shown as the character `empty`.
     """

@@ -120,8 +120,8 @@ def _sums(traces: Traces, view: str) -> dict[str, tuple[int, int]]:
 class _Waits:
     """The waits of all sessions as arrays, sorted by session and begin.
 
-    `asked` has the number and time, by event, of the lock waits in the view `waits`, which `trace.conditions` may have
-    restricted.
+    `asked` has, by event, the number and total time of the lock waits to explain: those in the view `waits`, to which
+    `trace.conditions` may have applied a filter.
     """
 
     def __init__(self, traces: Traces) -> None:

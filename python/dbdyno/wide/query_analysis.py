@@ -207,7 +207,7 @@ def _use(taken: _Taken, name: str) -> None:
 
 
 def _limit(tree: Any, scans: Mapping[str, Relation]) -> int | None:
-    """Return how many rows suffice if the text is only one table, conditions and a limit; else None."""
+    """Return the number of rows to read (LIMIT plus OFFSET) for a query that only filters one table; else None."""
     from sqlglot import exp
 
     plain = isinstance(tree, exp.Select) and len(scans) == 1 and isinstance(tree.args.get("limit"), exp.Limit)

@@ -22,8 +22,8 @@ const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 /// Length from which on a packet of a result is a row even if its first byte marks the end of the rows.
 const END_BYTES_MAX: usize = 0xff_ffff;
-/// Number of bytes that are kept: `OK_BYTES` of an answer without rows, `ERROR_BYTES` of an error, `COLUMN_BYTES` of a
-/// column's description.
+/// Limits on the bytes that the client keeps of a packet: `OK_BYTES` of an answer without rows, `ERROR_BYTES` of an
+/// error, `COLUMN_BYTES` of a column's description.
 const OK_BYTES: usize = 64;
 const ERROR_BYTES: usize = 16 << 10;
 const COLUMN_BYTES: usize = 16 << 10;
@@ -156,7 +156,7 @@ impl Link {
         sent.map_err(Into::into)
     }
 
-    /// Returns what receives bytes: how to read, where to, and where from.
+    /// Returns what a read needs: the state of reading, the buffer to fill, and the socket.
     #[inline]
     pub fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
         (&mut self.flow, &mut self.packets.buffer, &mut self.socket)

@@ -1,6 +1,6 @@
 //! Stages of the exchange between a [`Link`](super::link::Link) and the server.
 
-/// What the server sends next.
+/// The next part of a server's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Nothing, because no request is outstanding.

@@ -211,7 +211,7 @@ impl Link {
         }
     }
 
-    /// Returns what receives bytes: how to read, where to, and where from.
+    /// Returns what a read needs: the state of reading, the buffer to fill, and the socket.
     #[inline]
     pub fn incoming(&mut self) -> (&mut Flow, &mut Buffer, &mut Socket) {
         (&mut self.flow, &mut self.inbox.buffer, &mut self.socket)

@@ -232,7 +232,7 @@ impl StorageCell {
         state.by_database[usize::from(ask.label.database)].cache[size].add(bytes);
     }
 
-    /// Inserts a line that is not held; returns its place, or `None` if there is no room for it.
+    /// Inserts a line that is not in the cache; returns its place, or `None` if there is no room for it.
     pub(super) fn bring_in(state: &mut State, key: u64, ask: &Ask, spare: bool) -> Option<u32> {
         let caching = &mut state.caching;
         let full = caching.directory.len() >= caching.directory.room();

@@ -69,9 +69,9 @@ pub struct CacheCounts {
     pub keep_hit: Sum,
     /// Part of `miss`: reads of segments with KEEP.
     pub keep_miss: Sum,
-    /// Writes of lines that were not held.
+    /// Writes of lines that were not in the cache.
     pub first: Sum,
-    /// Writes of lines that were held.
+    /// Writes of lines that were in the cache.
     pub overwrite: Sum,
     /// Writes of lines that were read from disk.
     pub populate: Sum,

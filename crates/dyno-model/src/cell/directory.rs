@@ -100,12 +100,12 @@ impl Directory {
         Self { places, nodes, free, lists, room, keep_room, keep: 0, dirty: 0, evictions: 0 }
     }
 
-    /// Returns the number of lines held.
+    /// Returns the number of lines in the cache.
     pub fn len(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// Returns true if no line is held.
+    /// Returns true if the cache has no line.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -26,7 +26,7 @@ impl StorageCell {
         }
     }
 
-    /// Writes to disk only, and drops held lines, which are now stale.
+    /// Writes to disk only, and drops the cached lines of the request, which are now stale.
     fn bypass(&self, state: &mut State, op: u64, ask: Ask, large: bool) {
         let caching = &mut state.caching;
         let counts = &mut caching.counts;

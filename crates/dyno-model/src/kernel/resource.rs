@@ -102,7 +102,7 @@ fn pass_on(inner: &Inner) {
     }
 }
 
-/// Where a process is on its way to a server.
+/// State of a request for a server: not made yet, in the queue, or served.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Before,

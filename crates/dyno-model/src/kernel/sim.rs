@@ -348,7 +348,7 @@ impl Sim {
         self.0.stops_at.set(place.0);
     }
 
-    /// Waits at `place` until `ready` returns a value; whoever makes it ready wakes the process.
+    /// Suspends the process at `place` until `ready` returns a value; the code that causes this must wake the process.
     #[inline]
     pub fn stop_until<T>(&self, place: Place, ready: impl Fn() -> Option<T>) -> impl Future<Output = T> {
         poll_fn(move |_| {

@@ -87,7 +87,7 @@ impl Built {
 /// Devices of the redo, the data and temporary files.
 pub type Stack = (Vec<Rc<dyn Device>>, Rc<dyn Device>, Rc<dyn Device>);
 
-/// Storage without an instance.
+/// Storage that is built, while no instance uses it yet.
 struct Stored {
     storage: Storage,
     /// Storage of the databases beside `ORCL`.

@@ -140,7 +140,7 @@ pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineEr
     }
 }
 
-/// Returns the first number within a structure that is out of the bounds of its key, and those bounds.
+/// Searches a structure for the first number outside of the bounds of its key; returns it with these bounds.
 fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))> {
     match value {
         Value::Table(table) => table.iter().find_map(|(key, value)| outside_within(key, value)),
@@ -154,7 +154,7 @@ fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))>
     }
 }
 
-/// Numbers within structures whose bounds differ from those of their unit.
+/// Keys of numbers within structures that have bounds of their own, instead of the bounds of their unit.
 const WITHIN: [Parameter; 5] = [
     parameter("pages", "numbers of pages of equal popularity", "calibrated from a run").within(1.0..=1e12),
     parameter("rows", "numbers of rows that a script drew", "calibrated from a run").within(0.0..=1e19),

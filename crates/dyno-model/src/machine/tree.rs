@@ -80,7 +80,7 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
     Ok(())
 }
 
-/// Returns a value with its source and its interval.
+/// Reads a value that is written as a table with the keys `value`, `source`, `low` and `high`.
 fn told(place: &str, table: &DeTable<'_>) -> Result<GivenValue, MachineError> {
     let (mut found, mut source, mut ends) = (None, None, [None, None]);
     for (key, value) in table {

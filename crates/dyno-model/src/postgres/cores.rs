@@ -56,7 +56,7 @@ parameters! {
         balance_ms: f64 = 32.0, from "Linux topology.c: 16 (busy_factor) x 2 CPUs", in 0.001..=3.6e6;
         /// true if a process that has had more than its share stays in the queue when it goes to sleep
         delay_dequeue: bool = true, from "Linux features.h: DELAY_DEQUEUE, since 6.12";
-        /// true if such a process may wake up on another core, because what stays in the queue is its group of processes
+        /// true if a process asleep in the queue may wake up on another core (its group of processes stays in the queue)
         groups: bool = true, from "Linux autogroup; PostgreSQL: setsid in each server process";
         /// true if fewer cores are searched for an idle one when utilisation is high
         search_by_utilisation: bool = true, from "Linux features.h: SIS_UTIL, since 6.0";

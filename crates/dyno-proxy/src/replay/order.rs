@@ -49,7 +49,7 @@ struct Done {
 }
 
 impl Front {
-    /// Returns the front of these events, none of which is done yet.
+    /// Sorts these events, none of which is done yet.
     pub fn of(mut moments: Vec<Moment>) -> Self {
         moments.sort_unstable();
         let done = Done { each: vec![false; moments.len()], prefix: 0 };

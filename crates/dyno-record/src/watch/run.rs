@@ -17,7 +17,7 @@ use crate::store::{Server, Store};
 use super::target::Target;
 use super::watching::Watching;
 
-/// What is no longer recorded when watchpoints cost too much.
+/// Words for what is no longer recorded after watchpoints were removed because they cost too much.
 const SHED: &str = "calls and statements";
 /// Reason shown for statements without a text: a text can only be read while its statement is the session's latest.
 const TEXTLESS: &str = "each call was over, and another had come, before a look";

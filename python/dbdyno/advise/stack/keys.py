@@ -9,7 +9,7 @@ MOST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a section; `whole` excludes fractions; a key without a default is `required` or may remain unknown."""
+    """Declaration of one key; `whole` allows only whole numbers; a key without default may be `required` or omitted."""
 
     unit: str
     least: float

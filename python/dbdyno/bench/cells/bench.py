@@ -57,7 +57,8 @@ _REASON = "ALTER IORMPLAN is in effect at once, and cells collect once a minute"
 class CellsBench(PassiveBench):
     """Bench of the storage cells of one run.
 
-    In `around.ways`, "reach" is a function that returns the access to the cells, and "user" is the login name.
+    Two entries of `BenchContext.ways` are used: "reach", a function that returns the access to the cells, and "user",
+    the login name.
     """
 
     traits = Traits(

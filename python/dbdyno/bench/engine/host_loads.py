@@ -236,7 +236,7 @@ class HostLoads(Closeable):
         return planned
 
     def _learn(self, planned: Sequence[HostSlice], reports: Sequence[HostReport]) -> None:
-        """Record from which time each slice counts, and adapt the gap between slices to transactions that end late."""
+        """Record when each slice began on all hosts, and set the gap between slices to how late transactions end."""
         fits = [self._fit(held) for held in self.held]
         error_ns = max(clock.error_ns for clock in fits)
         began: dict[int, int] = {}

@@ -35,7 +35,7 @@ class ServerSessions(Protocol):
         """
 
     def end(self, known: Mapping[int, str]) -> None:
-        """End those of these sessions that do not end by themselves within `GRACE_S`, if the server answers."""
+        """Wait up to `GRACE_S` for these sessions to end, and terminate the rest, if the server answers."""
 
 
 class RemainingSessions:

@@ -54,7 +54,7 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
 
 
 def _knock(path: str) -> None:
-    """Raise an error if nothing listens at this socket: the driver would then leave its own socket open."""
+    """Raise an error if nothing listens at this Unix socket; the driver itself would then leak its socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_S)
         try:

@@ -102,7 +102,7 @@ class Session(psycopg.Connection[Any]):
             return end.value
 
     def _patience(self, heard: float) -> float:
-        """Return the instant from which silence is now measured, or raise an error if waiting must end."""
+        """Return the time from which the silence of the server is counted; raise an error if waiting must end."""
         if self.stop is not None and self.stop():
             raise StopRequested("cancelled: the run was asked to end")
         silent_s = time.monotonic() - heard

@@ -72,7 +72,7 @@ def piece_at(number: int, path: Path, groups: Sequence[tuple[int, int]], first: 
 
 
 def records_by_file(files: int, placed: Iterable[tuple[int, MoveFinishedChunk]]) -> list[MoveFileCount]:
-    """Return one record per file from the records of its pieces; each piece's record comes with the file's number."""
+    """Return one record per file, made from (number of the file, record of a piece) by adding up rows and hashes."""
     found: list[MoveFileCount] = [{"number": n, "rows": 0, "hash": "0", "refused": []} for n in range(files)]
     for file, one in placed:
         known = found[file]

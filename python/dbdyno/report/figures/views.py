@@ -45,7 +45,7 @@ class View:
         return spec if context is not None else self._whole(spec, shared["datasets"], validate)
 
     def _whole(self, spec: Mapping[str, Any], datasets: Mapping[str, Any], validate: bool) -> JsonObject:
-        """Return the specification with the keys that only the top level has."""
+        """Return a complete Vega-Lite specification: that of the views, with schema, configuration and data added."""
         import altair as alt
 
         named = {"background": self.background, "padding": self.padding, "datasets": datasets or None}

@@ -324,7 +324,7 @@ class Change(ABC):
         return {str(row.pop("key")): rates(row, interval.seconds) for row in rows}
 
     def rates_by_name(self, *views: tuple[str, str]) -> tuple[Rates, Rates]:
-        """Return the values in views of counters, each with its column of names, as rates before and after."""
+        """Return the rates per second of named counters, before and after; `views` are (view, column of the name)."""
         sides = []
         for one in (self.before, self.after):
             found: Rates = {}

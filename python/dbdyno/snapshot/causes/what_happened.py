@@ -263,7 +263,7 @@ def change_at(interval: Interval, at: int) -> Change:
 
 
 def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
-    """Return where an interval is cut, and the reason in words, as `_where` does; None if the interval is too short."""
+    """Return the cached result of `_where` (index of the cut, reason in words); None if the interval is too short."""
 
     def searched() -> tuple[int | None, str] | None:
         found = _series(interval)
@@ -386,7 +386,7 @@ def _restart(interval: Interval) -> int | None:
 
 
 def _set_beside(interval: Interval, at: int) -> int | None:
-    """Return the index, `at` or next to it, of the only snapshot after which settings changed; None otherwise.
+    """Return `at` or its neighbour, after which snapshot settings changed; None unless exactly one of them fits.
 
     On a busy machine the times of sub-intervals locate an event only approximately.
     """

@@ -27,11 +27,11 @@ use crate::statement::NO_STATE;
 /// How a round trip ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Without a failure.
+    /// The round trip ended without an error.
     Done,
-    /// With this SQLSTATE.
+    /// The round trip ended with an error of this SQLSTATE.
     Failed([u8; 5]),
-    /// Not within the log.
+    /// The log ends before the round trip does.
     Never,
 }
 

@@ -26,7 +26,7 @@ pub(super) const EMPTY: Call = Call {
     close_type: 255,
 };
 
-/// Longest line for the fast path [bytes]; longer ones are unusual enough for the careful path.
+/// Longest line that the fast parser takes [bytes]; longer lines are rare and go to the tolerant parser.
 const WINDOW: usize = 288;
 /// Length of the shortest call [bytes]; the search for the end of a line begins after it.
 const SHORTEST: usize = b"CLOSE #1:c=0,e=0,dep=0,type=0,tim=0".len();
@@ -115,7 +115,7 @@ pub(super) fn quick(rest: &[u8], memo: &mut Memo) -> Option<(Call, usize)> {
     (start == at).then_some((call, stop))
 }
 
-/// Result of the careful path: the record if it is usable, and its faults.
+/// Result of the slow, tolerant parser: the record if it is usable, and its faults.
 pub(super) type Careful<T> = (Option<T>, Faults);
 
 /// Reads a call by the names of its fields. The call is usable if it has an end, a length, and, where its kind has one,

@@ -60,9 +60,9 @@ def _wanted(change: Change, key: Hashable, pair: Pair, rows: float) -> str | Non
 
 
 def _without_index(change: Change, key: Hashable, names: frozenset[str]) -> list[tuple[str, bool]]:
-    """Return the columns among `names` with which no index begins, each with True if few rows have the same value.
+    """Return the columns among `names` that are not the first column of an index, each with True if it is selective.
 
-    The number of rows per value is from the planner's statistics.
+    A column is selective if few rows have the same value, according to the planner's statistics.
     """
     if not names or "first_column" not in change.after.columns("pg_index"):
         return []

@@ -276,7 +276,7 @@ def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str
 
 
 def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
-    """Return how many more rows a call reads by sequential scans than before."""
+    """Return how many more rows a call of the slower statements reads by sequential scans than before."""
     calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
     if not all(calls):
         return 0.0

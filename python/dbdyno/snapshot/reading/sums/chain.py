@@ -200,10 +200,10 @@ class Chain:
                 yield piece
 
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
-        """Return an SQL relation with a view's rows: one per key and hour for complete hours with only `good` parts.
+        """Return an SQL relation of a view's rows: one per key and hour if all sub-intervals of the hour are `good`.
 
-        Other hours have a row per sub-interval, as in `relation`. The row of a complete hour has the number of one of
-        its sub-intervals as `part`, and the latest names.
+        Other hours have a row per sub-interval, as in `relation`. The row of an hour has the number of one of its
+        sub-intervals as `part`, and each object's latest name.
         """
         whole = [chunk for chunk in self.chunks if self._covers(chunk) and good >= set(chunk.parts)]
         rest = [chunk for chunk in self.chunks if chunk not in whole]

@@ -183,7 +183,7 @@ def snapshots_around(store: Store, target: str, low: int, high: int) -> IndexedS
 
 
 def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int) -> int:
-    """Return the number of the first of a target's `newest` last snapshots, or 0 if only the store can show it."""
+    """Return the number of the first of a target's `newest` last snapshots; 0 if fewer are indexed."""
     kept = _LATELY.get(store)
     if kept is not None:
         lights = kept.snapshots_of(store, *(kept.numbers if target is None else (target,)))
@@ -199,10 +199,10 @@ def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int)
 
 
 def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = None) -> Index:
-    """Return the index, cached until snapshots or packs are added or deleted, or for `VALID_S` seconds.
+    """Return the store's index, read again after a snapshot or pack was added or deleted, or after `VALID_S` seconds.
 
-    The manifests of numbers from `low` to `high` have been checked. `known` is what `_known` returns, if that was read
-    already.
+    Manifests of snapshots numbered `low` to `high` are checked for changes. A caller that has already called `_known`
+    passes its result as `known`.
     """
     # Taken first, so that what is changed while the manifests are read is seen the next time.
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
@@ -228,12 +228,12 @@ def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = No
 
 
 def _known(folder: Path) -> dict[int, Row]:
-    """Return the values that the file has for each block, without checking them."""
+    """Return the stored values of each block from the index file, without comparing them with the manifests."""
     return _by_block(folder, "", "true", whole=False)
 
 
 def _by_block(folder: Path, more: str, where: str, *, whole: bool = True) -> dict[int, Row]:
-    """Return, by block, the values of `_FOLDERS` and `more`, the numbers, and the only target or the target of each.
+    """Return by block: the sums `_FOLDERS` and `more`, the snapshot numbers, and their target (a list if they differ).
 
     Lists are read only for blocks with gaps or several targets, because reading all lists took most of the time.
     """

@@ -57,7 +57,7 @@ A row of the file has a dimension, a name, and either an event with how often it
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour whose samples are all selected, with the values that the SQL conditions for samples need."""
+    """One hour, for the functions that build SQL conditions on samples: all samples of the hour are inside it."""
 
     own_sessions: list[int]
     inside: str = "true"

@@ -95,9 +95,10 @@ def _same(left: Sequence[str], right: Sequence[str]) -> str:
 
 
 def _shown(sides: Sides, summed: set[str]) -> list[str]:
-    """Return the select list without the keys; `summed` are the columns that the sums (`s`) have too.
+    """Return the select list of the non-key columns; `summed` are the columns for which the relation `s` has sums.
 
-    It is short, because an interval has a dozen of these queries: parsing them took more time than reading the rows.
+    The list is kept short, because an interval has a dozen of these queries: parsing them took more time than reading
+    the rows.
     """
     found = []
     common = {c.name for c in sides.common}

@@ -36,7 +36,7 @@ def _is_count(factor: str, level: str) -> bool:
 
 
 def _does(factor: str, level: str, one: str, several: str) -> str:
-    """Return the verb form that fits a level: `1 session reaches`, `8 sessions reach`, `work_mem 64MB reaches`."""
+    """Return the verb for the subject `level`, `one` or `several`: `1 session reaches`, `8 sessions reach`."""
     return several if _is_count(factor, level) and level != "1" else one
 
 

@@ -59,7 +59,7 @@ class Ratio(Estimate):
         return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
 
     def choose(self, alike: str, slower: str, faster: str, unknown: str) -> str:
-        """Return the one of these four words that describes what is certain about the ratio."""
+        """Return the argument that describes the ratio: `alike`, `slower`, `faster`, or else `unknown`."""
         return alike if self.alike else slower if self.slower else faster if self.faster else unknown
 
     def row(self) -> RatioRow:
