@@ -14,7 +14,7 @@ import psycopg
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import Request, Snapshot, SnapshotLostError, Table, take_snapshot
+from dbdyno.move.engines.postgres.source import Snapshot, SnapshotLostError, Table, take_snapshot
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.reading.run import (
     JobBuilder,
@@ -71,7 +71,7 @@ def resume(
             next_step="add --restart to read all rows again in one snapshot, or --as-of-now to read only the "
             "missing chunks as they are now (exact only if the table has not changed since)",
         )
-    snapshot = take_snapshot(target, original_request(plan, snapshot_names(plan)), plan.id)
+    snapshot = take_snapshot(target, plan.original_request(snapshot_names(plan)), plan.id)
     anew = restart or not done
     _finish(target, ledger, plan, snapshot, options, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
@@ -97,7 +97,7 @@ def _held_snapshot(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | N
     if not name:
         return None
     try:
-        return take_snapshot(target, original_request(plan, snapshot_names(plan)), plan.id, str(name))
+        return take_snapshot(target, plan.original_request(snapshot_names(plan)), plan.id, str(name))
     except SnapshotLostError:
         return None
 
@@ -145,19 +145,6 @@ def _finish(
     except BaseException:
         snapshot.__exit__()
         raise
-
-
-def original_request(plan: Plan, names: list[str]) -> Request:
-    """Return what the user asked for when the job began."""
-    first = plan.tables[0]
-    return Request(
-        tables=() if first.query else names,
-        where=first.where,
-        columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
-        query=first.query,
-        as_text=plan.as_text,
-        partition=first.partition,
-    )
 
 
 def snapshot_names(plan: Plan) -> list[str]:

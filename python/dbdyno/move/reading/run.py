@@ -89,6 +89,18 @@ class Plan:
         """Return the plan as a dictionary for the manifest."""
         return asdict(self)
 
+    def original_request(self, names: Sequence[str]) -> Request:
+        """Return what the user asked for when the job began; `names` are the quoted names of its tables."""
+        first = self.tables[0]
+        return Request(
+            tables=() if first.query else names,
+            where=first.where,
+            columns=[one.name for one in first.columns] if len(self.tables) == 1 else (),
+            query=first.query,
+            as_text=self.as_text,
+            partition=first.partition,
+        )
+
     def unfinished(self, done: Container[int]) -> list[Chunk]:
         """Return the chunks whose numbers are not among those that are done."""
         return [chunk for chunk in self.chunks if chunk.number not in done]

@@ -35,6 +35,7 @@ from dbdyno.move.engines.mariadb.source import (
     session_sql,
 )
 from dbdyno.move.engines.mariadb.splits import chunks_of
+from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.postgres.source import Request, application_name
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
@@ -359,7 +360,8 @@ def resume(
                 next_step=f"use the job's own server: {plan.source}",
             )
         if restart or not done:
-            fresh = plan_of(target, conn, _original_request(plan), plan.id, options)
+            names = [quote_name(one.schema, one.name) for one in plan.tables]
+            fresh = plan_of(target, conn, plan.original_request(names), plan.id, options)
             fresh = fresh if plan.into is None else plan_for_transfer(fresh, plan.into)
             with ledger.locked():
                 ledger.sweep()
@@ -373,17 +375,3 @@ def resume(
             ledger.manifest["snapshots"].append(NO_SNAPSHOT)
             ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
     return run_job(target, ledger, options, pieces, completes=completes)
-
-
-def _original_request(plan: Plan) -> Request:
-    from dbdyno.move.engines.mariadb.sql import quote_name
-
-    first = plan.tables[0]
-    return Request(
-        tables=() if first.query else [quote_name(one.schema, one.name) for one in plan.tables],
-        where=first.where,
-        columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
-        query=first.query,
-        as_text=plan.as_text,
-        partition=first.partition,
-    )
