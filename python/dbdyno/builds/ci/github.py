@@ -18,6 +18,14 @@ concurrency:
   cancel-in-progress: ${{{{ github.event_name == 'pull_request' }}}}
 jobs:
 """
+_INSTALL = """\
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - name: Install dbdyno
+        run: |
+{install}
+"""
 _COMPARE = """\
   compare:
     if: github.event_name == 'pull_request'
@@ -30,13 +38,7 @@ _COMPARE = """\
       - uses: actions/checkout@v4
         with:
           fetch-depth: 0
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "3.12"
-      - name: Install dbdyno
-        run: |
-{install}
-      - name: Check the base out
+{install}      - name: Check the base out
         env:
           BASE: ${{{{ github.event.pull_request.base.sha }}}}
         run: |
@@ -69,13 +71,7 @@ _RECORD = """\
       contents: write
     steps:
       - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "3.12"
-      - name: Install dbdyno
-        run: |
-{install}
-{build}      - name: Run
+{install}{build}      - name: Run
         run: |
 {record}
       - name: Keep the result
@@ -101,7 +97,7 @@ cat {VERDICT} >> "$GITHUB_STEP_SUMMARY"
 def workflow(request: WorkflowRequest) -> str:
     """Return the text of the workflow."""
     request.check()
-    install = block(request.install(), 10)
+    install = _INSTALL.format(install=block(request.install(), 10))
     text = _HEAD.format(name=NAME, push=_PUSH if request.results else "") + _COMPARE.format(
         name=NAME,
         install=install,
