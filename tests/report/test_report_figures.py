@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import report_model_runs
 import report_models
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dbdyno.base.errors import ReportError
@@ -178,6 +178,7 @@ def test_a_logarithmic_axis_of_less_than_a_decade_has_at_least_three_labels(low,
     assert 3 <= len(axes.log_ticks(low, high, 7)) <= 7
 
 
+@example(0.001, 0.0010000000000000002, 4)
 @given(POSITIVE, POSITIVE, st.integers(3, 14))
 def test_log_ticks_lie_within_and_are_few_and_rise(low, high, most):
     assume(low < high)

@@ -34,7 +34,8 @@ def log_ticks(low: float, high: float, limit: int) -> list[float]:
         if len(found) <= limit:
             break
     if len(found) < 3 and high < 10 * low:
-        found = linear_ticks(low, high, min(limit, 6) - 1)
+        # Between neighbouring floats, several multiples are the same float.
+        found = list(dict.fromkeys(linear_ticks(low, high, min(limit, 6) - 1)))
     every = -(-len(found) // limit) if found else 1
     return found[::every] or [low, high]
 
